@@ -115,7 +115,7 @@ fn nothing_is_claimed_of_a_project_that_sets_a_lever_itself() {
     // Where there is no other project, nothing would come of it.
     let alone = finding(&home, "S1", LIFETIME, &[]);
     assert!(alone["verdict"] == "skip" && alone["reason"].to_string().contains("too few sessions"), "{alone:#}");
-    assert!(alone["evidence"].to_string().contains("this project sets it itself"), "{alone:#}");
+    assert!(alone["evidence"].to_string().contains("one project decides it itself"), "{alone:#}");
     let advice = |id: &str| {
         let page = home.json(&["report"]);
         let found = page["findings"].as_array().unwrap().iter().find(|found| found["id"] == id);
@@ -150,6 +150,33 @@ fn nothing_is_claimed_of_a_project_that_sets_a_lever_itself() {
     let of_bill = |effect: &Value| effect["of_bill"].as_f64().unwrap();
     assert!((of_bill(&found.0) - of_bill(&expected.0) / 2.0).abs() < 1e-9, "{found:?} {expected:?}");
     assert_eq!(found.0["without"].as_array().unwrap().len(), 1, "{found:?}");
+}
+
+/// A value that some client does not know is not done, neither for the page nor for the rules.
+#[test]
+fn what_is_set_and_not_known_to_the_client_in_use_needs_an_update() {
+    let home = home_of(&Kind { turns: 45, result: 9_000, tool: "Fetch", version: "2.1.250", ..Kind::default() });
+    home.write(".claude/settings.json", "{\"autoCompactWindow\": 150000}");
+    let update = "update Claude Code first: autoCompactWindow is documented for 2.1.288";
+    let found = finding(&home, "S3", WINDOW, &[]);
+    assert!(found["verdict"] == "hint" && found["reason"].to_string().contains(update), "{found:#}");
+    let page = home.json(&["report"]);
+    let found = page["findings"].as_array().unwrap().iter().find(|found| found["id"] == "context_growth");
+    let advice = found.unwrap_or_else(|| panic!("{page:#}"))["advice"].as_str().unwrap();
+    assert!(advice.contains("already") && advice.contains(update), "{advice}");
+}
+
+#[test]
+fn sessions_of_any_project_that_sets_a_lever_itself_are_left_out() {
+    let kind = Kind { pause: 900, ..Kind::default() };
+    let home = home_of(&kind);
+    told(&home, &Kind { cwd: home.path("other").to_str().unwrap().to_owned(), name: "t", ..kind });
+    let found = || finding(&home, "S1", LIFETIME, &[]);
+    assert!(found()["effect"]["without"].is_null());
+    home.write("other/.claude/settings.local.json", "{\"promptCacheTtl\": \"1h\"}");
+    let found = found();
+    assert_eq!(found["effect"]["without"].as_array().unwrap().len(), 1, "{found:#}");
+    assert!(found["evidence"].to_string().contains("one project decides it itself"), "{found:#}");
 }
 
 /// The page tells of a part of the logs what a person may have set already, for that project or for all.

@@ -8,15 +8,17 @@ use crate::base::data::Data;
 use crate::base::error::Result;
 use crate::base::key_path::KeyPath;
 use crate::base::visible::Shown as _;
+use crate::cost::findings::levers::Assignment;
 use crate::cost::findings::search::{BillFinding, FindingScope};
 use crate::cost::page::Page;
 use crate::cost::page::words::StandingSetting;
 use crate::report::sharing::without_paths;
-use crate::rules::claude::held;
+use crate::rules::claude::{HeldLever, held};
 use crate::settings::claude::layers::SettingsLayers;
 use crate::settings::claude::layers::project_id;
 use crate::settings::claude::levers::{Lever, Levers, SettingsScope};
 use crate::shell::context::Context;
+use crate::whatif::client::thresholds::{Versions, known};
 
 /// By finding, of those about whose setting the user's file says something. In what is shared no place is named.
 ///
@@ -29,6 +31,7 @@ pub fn of(
     context: &Context<'_>,
 ) -> Result<BTreeMap<String, StandingSetting>> {
     let levers = Levers::load(data)?;
+    let clients = LeversOfClients { levers: &levers, versions: &page.versions };
     let Some(layers) = layers(page, context)? else { return Ok(BTreeMap::new()) };
     let places = context.env.claude_places();
     let project = places.project.as_deref().map(|project| project_id(project).to_string()).unwrap_or_default();
@@ -37,7 +40,7 @@ pub fn of(
     let own = ProjectFiles { project, layers: files, is_all };
     let mut standing = BTreeMap::new();
     for finding in &page.findings {
-        if let Some(mut stands) = own.beside(finding, &levers, one(finding, &layers, &levers)?) {
+        if let Some(mut stands) = own.beside(finding, clients, one(finding, &layers, clients)?) {
             if let (true, StandingSetting::Off { words, .. }) = (is_shared, &mut stands) {
                 *words = without_paths(words).into_owned();
             }
@@ -45,6 +48,21 @@ pub fn of(
         }
     }
     Ok(standing)
+}
+
+/// What can be set, and the clients in use.
+#[derive(Clone, Copy)]
+struct LeversOfClients<'a> {
+    levers: &'a Levers,
+    versions: &'a Versions,
+}
+
+impl LeversOfClients<'_> {
+    /// What stands already, by these levers, which a client in use may not know.
+    fn same(self, words: String, by: &[&Lever]) -> StandingSetting {
+        let update = by.iter().find_map(|lever| known(&[lever], self.versions).err());
+        StandingSetting::Same { words, update }
+    }
 }
 
 /// The user's settings, about the models of the page; none without a place for them.
@@ -74,20 +92,20 @@ impl ProjectFiles {
     fn beside(
         &self,
         finding: &BillFinding,
-        levers: &Levers,
+        clients: LeversOfClients<'_>,
         stands: Option<StandingSetting>,
     ) -> Option<StandingSetting> {
         if let FindingScope::Parts(by, names) = &finding.scope
             && by == "project"
         {
             let is_here = names.len() == 1 && names[0] == self.project;
-            return self.set(finding, levers).filter(|_| is_here).or(stands);
+            return self.set(finding, clients).filter(|_| is_here).or(stands);
         }
-        let Some(words) = self.other(finding, levers) else { return stands };
+        let Some(words) = self.other(finding, clients.levers) else { return stands };
         match stands {
             // What is told of goes on here.
-            Some(StandingSetting::Same(_)) if !finding.spared_by.is_empty() => None,
-            Some(StandingSetting::Same(set)) => {
+            Some(StandingSetting::Same { .. }) if !finding.spared_by.is_empty() => None,
+            Some(StandingSetting::Same { words: set, .. }) => {
                 let words = format!("{set} already; in this project {words}, which wins here");
                 Some(StandingSetting::Off { words, is_own: false })
             }
@@ -103,13 +121,15 @@ impl ProjectFiles {
     }
 
     /// What the project sets itself of what a finding would have it set; none where that is nothing.
-    fn set(&self, finding: &BillFinding, levers: &Levers) -> Option<StandingSetting> {
+    fn set(&self, finding: &BillFinding, clients: LeversOfClients<'_>) -> Option<StandingSetting> {
         let layers = self.layers.as_ref()?;
-        let held = finding.part_sets.iter().filter_map(|set| held(layers, levers, (&set.lever, &set.value)).ok()?);
-        let (words, same): (Vec<String>, Vec<bool>) = held.unzip();
+        let held = |set: &Assignment| held(layers, clients.levers, (&set.lever, &set.value)).ok()?;
+        let held: Vec<HeldLever<'_>> = finding.part_sets.iter().filter_map(held).collect();
+        let words: Vec<&str> = held.iter().map(|held| held.words.as_str()).collect();
         let told = format!("{} in this project", words.join(" and "));
-        let is_same = same.len() == finding.part_sets.len() && same.iter().all(|same| *same);
-        (!words.is_empty()).then_some(if is_same { StandingSetting::Same(told) } else { StandingSetting::Other(told) })
+        let is_same = held.len() == finding.part_sets.len() && held.iter().all(|held| held.is_same);
+        let by: Vec<&Lever> = held.iter().map(|held| held.lever).collect();
+        (!held.is_empty()).then(|| if is_same { clients.same(told, &by) } else { StandingSetting::Other(told) })
     }
 
     /// What the project sets itself to something else than a finding would, in words.
@@ -124,7 +144,7 @@ impl ProjectFiles {
         };
         let mut own = wanted.filter_map(|set| {
             let held = held(layers, levers, (&set.lever, &set.value)).ok()?;
-            held.or_else(|| obstacle(&set.lever))
+            held.map(|held| (held.words, held.is_same)).or_else(|| obstacle(&set.lever))
         });
         own.find(|(_, is_same)| !is_same).map(|(words, _)| words)
     }
@@ -139,17 +159,23 @@ pub fn unread(page: &Page, why: &str) -> BTreeMap<String, StandingSetting> {
         .collect()
 }
 
-fn one(finding: &BillFinding, layers: &SettingsLayers, levers: &Levers) -> Result<Option<StandingSetting>> {
+fn one(
+    finding: &BillFinding,
+    layers: &SettingsLayers,
+    clients: LeversOfClients<'_>,
+) -> Result<Option<StandingSetting>> {
     if !finding.spared_by.is_empty() {
-        return spared(finding, layers, levers);
+        return spared(finding, layers, clients);
     }
+    let levers = clients.levers;
     let sets = if finding.sets.is_empty() { &finding.part_sets } else { &finding.sets };
     let mut same = !sets.is_empty();
-    let mut words: Vec<String> = Vec::new();
+    let (mut words, mut by): (Vec<String>, Vec<&Lever>) = (Vec::new(), Vec::new());
     for set in sets {
         let Some(lever) = levers.named(&set.lever) else { return Ok(None) };
         let held = held(layers, levers, (&set.lever, &set.value))?;
-        if let Some((held, true)) = held {
+        by.push(held.as_ref().map_or(lever, |held| held.lever));
+        if let Some(HeldLever { words: held, is_same: true, .. }) = held {
             words.push(held);
             continue;
         }
@@ -168,7 +194,7 @@ fn one(finding: &BillFinding, layers: &SettingsLayers, levers: &Levers) -> Resul
         let taken: Vec<Value> = values.iter().flatten().filter(|value| lever.taken(value).is_some()).cloned().collect();
         same &= held.is_none() && taken.len() == values.len() && taken.iter().all(|value| *value == set.value);
         let value = taken.first().map(|value| format!("{} is {value}", set.lever));
-        words.extend(held.map(|(held, _)| held).or(value));
+        words.extend(held.map(|held| held.words).or(value));
     }
     words.dedup();
     let told = words.join(" and ");
@@ -176,7 +202,7 @@ fn one(finding: &BillFinding, layers: &SettingsLayers, levers: &Levers) -> Resul
     let is_of_project = matches!(&finding.scope, FindingScope::Parts(by, _) if by == "project");
     Ok(match same {
         _ if words.is_empty() => None,
-        true => Some(StandingSetting::Same(told)),
+        true => Some(clients.same(told, &by)),
         false => Some(StandingSetting::Other(told)).filter(|_| !is_of_project),
     })
 }
@@ -192,15 +218,21 @@ fn keys(finding: &BillFinding, lever: &Lever) -> Vec<KeyPath> {
 }
 
 /// Whether all is set that spares it by now.
-fn spared(finding: &BillFinding, layers: &SettingsLayers, levers: &Levers) -> Result<Option<StandingSetting>> {
-    let mut words: Vec<String> = Vec::new();
+fn spared(
+    finding: &BillFinding,
+    layers: &SettingsLayers,
+    clients: LeversOfClients<'_>,
+) -> Result<Option<StandingSetting>> {
+    let mut all: Vec<HeldLever<'_>> = Vec::new();
     for set in &finding.spared_by {
-        match held(layers, levers, (&set.lever, &set.value))? {
-            Some((held, true)) => words.push(held),
+        match held(layers, clients.levers, (&set.lever, &set.value))? {
+            Some(held) if held.is_same => all.push(held),
             _ => return Ok(None),
         }
     }
-    Ok(Some(StandingSetting::Same(words.join(" and "))))
+    let by: Vec<&Lever> = all.iter().map(|held| held.lever).collect();
+    let words: Vec<String> = all.into_iter().map(|held| held.words).collect();
+    Ok(Some(clients.same(words.join(" and "), &by)))
 }
 
 /// The user's file of settings as a page names it; in what is shared no place is told.

@@ -48,8 +48,13 @@ pub struct Telling<'p> {
 
 /// What stands already.
 pub enum StandingSetting {
-    /// The same value, in words.
-    Same(String),
+    /// The same value.
+    Same {
+        /// In words.
+        words: String,
+        /// What to update before the clients in use know what sets it.
+        update: Option<String>,
+    },
     /// Another value, in words.
     Other(String),
     /// Something because of which it would have no effect.
@@ -279,12 +284,8 @@ impl Telling<'_> {
             what: finding.what.replace("{made}", &made),
             holds,
             advice: match self.standing.get(&finding.id) {
-                Some(StandingSetting::Same(words)) => {
-                    // Another lever that does the same may be known to clients that do not know this one.
-                    let mut levers = finding.sets.iter().chain(&finding.part_sets).map(|set| &set.lever);
-                    let is_itself = levers.any(|lever| words.starts_with(lever.as_str()));
-                    let but = update.filter(|_| is_itself);
-                    let but = but.map_or_else(String::new, |update| format!("; but {update}"));
+                Some(StandingSetting::Same { words, update }) => {
+                    let but = update.as_ref().map_or_else(String::new, |update| format!("; but {update}"));
                     format!("{words} already: done; what is told here happened without it{but}")
                 }
                 Some(StandingSetting::Off { words, is_own: false }) => format!("nothing to set: {words}"),
@@ -459,7 +460,7 @@ impl Telling<'_> {
         let is_written = |finding: &&BillFinding| {
             let standing = self.standing.get(&finding.id);
             !finding.sets.is_empty()
-                && !matches!(standing, Some(StandingSetting::Same(_) | StandingSetting::Off { .. }))
+                && !matches!(standing, Some(StandingSetting::Same { .. } | StandingSetting::Off { .. }))
         };
         let mut settable = self.findings().filter(is_written).peekable();
         let setting = settable.peek().is_some().then(|| {

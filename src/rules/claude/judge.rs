@@ -43,10 +43,10 @@ pub struct Question {
 
 impl Question {
     /// The lever that holds already, with its value; none if nothing does.
-    pub fn in_force<'v>(&self, layers: &SettingsLayers, levers: &'v Levers) -> Result<Option<(&'v str, LeverValue)>> {
+    pub fn in_force<'v>(&self, layers: &SettingsLayers, levers: &'v Levers) -> Result<Option<(&'v Lever, LeverValue)>> {
         let Some(lever) = self.levers.first().and_then(|name| levers.named(name)) else { return Ok(None) };
         let held = layers.in_force(lever, levers)?;
-        Ok(held.and_then(|(lever, value)| Some((lever.name.as_str(), (self.meant)(&value)?))))
+        Ok(held.and_then(|(lever, value)| Some((lever, (self.meant)(&value)?))))
     }
 
     /// What was tried of it.
@@ -120,8 +120,11 @@ fn evidence(study: &LeverStudy, question: &Question) -> Evidence {
         tried.map(|(change, trial)| format!("{} {} %", plain(&trial.setting.value()), signed(100.0 * change, 1)));
     let listed = tried.collect::<Vec<_>>().join(", ");
     let listed = if listed.is_empty() { listed } else { format!(" ({listed})") };
-    let is_own = trials.first().is_some_and(|trial| !study.without(&[trial.setting]).is_empty());
-    let apart = if is_own { "; this project sets it itself, so that its sessions are left out" } else { "" };
+    let apart = match trials.first().map_or(0, |trial| study.without(&[trial.setting]).len()) {
+        0 => String::new(),
+        1 => "; one project decides it itself, so that its sessions are left out".to_owned(),
+        own => format!("; {own} projects decide it themselves, so that their sessions are left out"),
+    };
     let compacts = trials.first().is_some_and(|trial| matches!(trial.setting, LeverValue::Window(_)));
     let after = if compacts { format!("; {}", study.reattached.words()) } else { String::new() };
     let (chosen, judged) = (counted(earlier, "earlier session"), counted(later, "later one"));
@@ -140,7 +143,10 @@ pub fn judge(facts: &SettingsFacts<'_>, sheet: &RuleThresholds, question: &Quest
     };
     let Paying { trial, told } = match pays(facts.study, facts.resampling, sheet, question)? {
         Ok(paying) => paying,
-        Err((verdict, told)) => return Ok(finding(verdict, told, evidence)),
+        Err((verdict, told)) => {
+            let verdict = unknown_in_force(facts, question)?.unwrap_or(verdict);
+            return Ok(finding(verdict, told, evidence));
+        }
     };
     let value = &trial.setting.value();
     let held = |reason: String, evidence| finding(Verdict::Hold(reason), Some(told.clone()), evidence);
@@ -167,6 +173,14 @@ pub fn judge(facts: &SettingsFacts<'_>, sheet: &RuleThresholds, question: &Quest
     evidence.threshold = Some(sheet.cite("of_bill_percent_min"));
     let verdict = Verdict::Propose(Delta { key, from: from.as_ref().map(as_toml), to: as_toml(&to) });
     Ok(finding(verdict, Some(told), evidence))
+}
+
+/// What is said where a value is set that some client does not know yet: all that was tried, was tried beside it.
+fn unknown_in_force(facts: &SettingsFacts<'_>, question: &Question) -> Result<Option<Verdict>> {
+    let Some((lever, standing)) = question.in_force(facts.layers, facts.levers)? else { return Ok(None) };
+    let update = known(&[lever], &facts.study.versions).err();
+    let set = format!("{} is {}", lever.name, plain(&standing.value()));
+    Ok(update.map(|update| Verdict::Hint(format!("{set} already, but {update}"))))
 }
 
 /// What is said of a lever that some client does not know yet: what else stands in its way then.

@@ -21,8 +21,8 @@ use crate::settings::claude::levers::Levers;
 use crate::settings::finding::Finding;
 use crate::whatif::client::LeverStudy;
 
-pub use simulated::{asks_several, decided, held, paying, question, standing};
-pub use together::settle;
+pub use simulated::{HeldLever, asks_several, decided, held, paying, question, standing};
+pub use together::{add_beside, settle, with_proposed};
 
 /// A rule about settings.
 pub struct ClaudeRule {
@@ -41,6 +41,7 @@ pub static REGISTER: &[&ClaudeRule] =
     &[&simulated::S1, &simulated::S2, &simulated::S3, &simulated::S4, &told::S5, &told::S6, &told::S7, &told::S8];
 
 /// What rules about settings may read.
+#[derive(Clone, Copy)]
 pub struct SettingsFacts<'a> {
     /// What was tried.
     pub study: &'a LeverStudy,

@@ -12,7 +12,7 @@ use crate::rules::claude::{ClaudeRule, SettingsFacts, sheet_of};
 use crate::rules::proposal::proposed;
 use crate::rules::report::plain as as_json;
 use crate::settings::claude::layers::SettingsLayers;
-use crate::settings::claude::levers::{LeverKind, Levers};
+use crate::settings::claude::levers::{Lever, LeverKind, Levers};
 use crate::settings::finding::Finding;
 use crate::whatif::client::capped::Limit;
 use crate::whatif::client::{LeverStudy, LeverValue};
@@ -143,24 +143,32 @@ pub fn paying(study: &LeverStudy, resampling: &Resampling, data: &Data) -> Resul
     Ok(paying.collect::<Result<Vec<_>>>()?.into_iter().flatten().collect())
 }
 
-/// What holds already of what a lever sets, itself or by another lever that does the same: in words, and whether it is a
-/// value. None if nothing holds, or the lever cannot be simulated.
+/// What holds already of what a lever sets.
+pub struct HeldLever<'l> {
+    /// What sets it: the lever, or another one that does the same.
+    pub lever: &'l Lever,
+    /// In words.
+    pub words: String,
+    /// Whether it is the value that is asked about.
+    pub is_same: bool,
+}
+
+/// What holds already of what a lever sets. None if nothing does, or the lever cannot be simulated.
 ///
 /// # Errors
 /// If a file of settings holds a key twice.
-pub fn held(
+pub fn held<'l>(
     layers: &SettingsLayers,
-    levers: &Levers,
+    levers: &'l Levers,
     (lever, wanted): (&str, &Value),
-) -> Result<Option<(String, bool)>> {
+) -> Result<Option<HeldLever<'l>>> {
     let Some(question) = QUESTIONS.iter().find(|question| question.levers.contains(&lever)) else { return Ok(None) };
     let Some((by, standing)) = question.in_force(layers, levers)? else { return Ok(None) };
     // A smaller window does more than a larger one, and breaks more: only a replay tells which is cheaper.
     let is_same = (question.meant)(wanted) == Some(standing);
     // A switch says so of what it stands for.
-    let is_switch = levers.named(by).is_some_and(|lever| lever.kind == LeverKind::Boolean);
-    let verb = if is_switch { "makes it" } else { "is" };
-    Ok(Some((format!("{by} {verb} {}", plain(&standing.value())), is_same)))
+    let verb = if by.kind == LeverKind::Boolean { "makes it" } else { "is" };
+    Ok(Some(HeldLever { lever: by, words: format!("{} {verb} {}", by.name, plain(&standing.value())), is_same }))
 }
 
 /// The setting that a finding proposes; none if it proposes none, or one that nobody can simulate.

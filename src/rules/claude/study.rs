@@ -5,11 +5,12 @@ use crate::logs::trace::Millis;
 use crate::rules::Data;
 use crate::whatif::client::LeverPart;
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
 
 use serde_json::{Map, Value};
 
 use crate::base::error::Result;
-use crate::base::id::Id;
+use crate::base::id::{Id, IdSet};
 use crate::base::key_path::KeyPath;
 use crate::base::names::mcp_server;
 use crate::base::visible::Shown as _;
@@ -28,7 +29,11 @@ use crate::settings::unified_diff;
 use crate::whatif::chosen::PolicyConfigs;
 use crate::whatif::client::thresholds::Versions;
 use crate::whatif::client::{LeverStudy, LeverTrials, LeverValue};
+use crate::whatif::sim::simulator::Simulator;
 use crate::whatif::workload::{Workload, oracle};
+
+/// How often proposals are looked for that pay only beside others.
+const ROUNDS_MAX: usize = 3;
 
 /// Which settings are asked about.
 pub struct AskedSettings<'a> {
@@ -84,20 +89,73 @@ impl SettingsStudy {
         let simulator = input.pool.install(|| workload.with_answers(&cache));
         let levers = Levers::load(&input.data)?;
         let standing = claude::standing(&layers, &levers)?;
-        let trials =
-            input.pool.install(|| LeverTrials::new(&simulator, &workload, &input.data, projects, &standing))?;
         let own = own(scope, places, (&layers, &levers), (&workload.timeline, input));
-        let study = LeverStudy { versions: clients, ..input.pool.install(|| trials.study()) }.beside(own);
+        let asking = Asking { simulator: &simulator, workload: &workload, input, projects, clients, own };
+        let trials = asking.trials(&standing)?;
+        let study = asking.study(&trials);
         let resampling = &workload.cells.resampling;
         let facts = SettingsFacts { study: &study, levers: &levers, layers: &layers, resampling, uses: &uses };
-        let mut findings = judge_all(&facts, &input.data)?;
-        hold_broken(&mut findings, &study, &input.data, &effects::changed(journal, reach))?;
-        let together = input
-            .pool
-            .install(|| claude::settle(&facts, &mut findings, &input.data, |settings| trials.together(settings)))?;
+        let (findings, together) = asking.settled(&facts, &trials, &effects::changed(journal, reach))?;
         let text = with_proposed(&layers, &findings)?;
         let diff = unified_diff(&layers.file.text, &text, &layers.file.path.shown());
         Ok(Self { scope, reach, layers, study, findings, together, text, diff })
+    }
+}
+
+/// What values are tried on.
+struct Asking<'a> {
+    simulator: &'a Simulator<'a>,
+    workload: &'a Workload,
+    input: &'a Input,
+    projects: Option<&'a BTreeSet<Id>>,
+    clients: Versions,
+    own: BTreeMap<Id, Vec<LeverValue>>,
+}
+
+impl<'a> Asking<'a> {
+    fn trials(&self, standing: &[LeverValue]) -> Result<LeverTrials<'a>> {
+        let Self { simulator, workload, input, projects, .. } = *self;
+        input.pool.install(|| LeverTrials::new(simulator, workload, &input.data, projects, standing))
+    }
+
+    fn study(&self, trials: &LeverTrials<'_>) -> LeverStudy {
+        let study = self.input.pool.install(|| trials.study());
+        LeverStudy { versions: self.clients.clone(), ..study }.beside(self.own.clone())
+    }
+
+    fn judged(&self, facts: &SettingsFacts<'_>, changed: &[(Millis, LeverPart)]) -> Result<Vec<Finding>> {
+        let mut findings = judge_all(facts, &self.input.data)?;
+        hold_broken(&mut findings, facts.study, &self.input.data, changed)?;
+        Ok(findings)
+    }
+
+    /// What is proposed as one configuration, and what that does. What pays only beside it is proposed with it: else the next run
+    /// would.
+    fn settled(
+        &self,
+        facts: &SettingsFacts<'_>,
+        trials: &LeverTrials<'_>,
+        changed: &[(Millis, LeverPart)],
+    ) -> Result<(Vec<Finding>, Option<BillForecast>)> {
+        let settle = |findings: &mut [Finding]| {
+            let together = |settings: &[LeverValue]| trials.together(settings);
+            self.input.pool.install(|| claude::settle(facts, findings, &self.input.data, together))
+        };
+        let mut findings = self.judged(facts, changed)?;
+        let mut together = settle(&mut findings)?;
+        for _ in 0..ROUNDS_MAX {
+            let standing = claude::with_proposed(&facts.study.standing, &findings);
+            if standing == facts.study.standing {
+                break;
+            }
+            let study = self.study(&self.trials(&standing)?);
+            let beside = self.judged(&SettingsFacts { study: &study, ..*facts }, changed)?;
+            if !claude::add_beside(facts, &mut findings, beside) {
+                break;
+            }
+            together = settle(&mut findings)?;
+        }
+        Ok((findings, together))
     }
 }
 
@@ -121,27 +179,30 @@ fn with_proposed(layers: &SettingsLayers, findings: &[Finding]) -> Result<String
     layers.file.with(changes.iter().map(|(key, value)| (key, value)))
 }
 
-/// Of what the current project decides itself, and for all projects of its repository, where a file for all projects is asked about.
+/// What projects decide themselves, where a file for all projects is asked about: those of the logs that are on this disk, and
+/// the current one.
 fn own(
     scope: SettingsScope,
     places: &ClaudePlaces,
     (layers, levers): (&SettingsLayers, &Levers),
     (timeline, input): (&Timeline, &Input),
 ) -> BTreeMap<Id, Vec<LeverValue>> {
-    let Some(project) = places.project.as_deref().filter(|_| scope == SettingsScope::User) else {
+    if scope != SettingsScope::User {
         return BTreeMap::new();
+    }
+    let known = timeline.sessions.iter().map(|session| session.project).collect();
+    let named = input.texts(known, IdSet::default()).into_iter().map(|(project, path)| (project, PathBuf::from(path)));
+    // What a log says may be of another machine; a path to one is never followed.
+    let here =
+        named.filter(|(_, path)| path.is_absolute() && !path.as_os_str().as_encoded_bytes().starts_with(b"\\\\"));
+    let current = places.project.iter().map(|path| (project_id(path), path.clone()));
+    let decided = |path: PathBuf| {
+        let files = SettingsLayers::of_project(&ClaudePlaces { project: Some(path), ..places.clone() })?;
+        // The client leaves a broken file out.
+        claude::decided(&files.about_those_of(layers), levers).ok()
     };
-    // The client leaves a broken file out.
-    let decided = |files: Option<SettingsLayers>| {
-        let files = files.map(|files| files.about_those_of(layers));
-        files.and_then(|files| claude::decided(&files, levers).ok()).unwrap_or_default()
-    };
-    let of_all = decided(SettingsLayers::of_repository(places));
-    let within = SettingsReach::of_scope(SettingsScope::Local, places).projects(timeline, input).unwrap_or_default();
-    let mut own: BTreeMap<Id, Vec<LeverValue>> = within.into_iter().map(|project| (project, of_all.clone())).collect();
-    own.insert(project_id(project), decided(SettingsLayers::of_project(places)));
-    own.retain(|_, settings| !settings.is_empty());
-    own
+    let own = here.chain(current).filter_map(|(project, path)| Some((project, decided(path)?)));
+    own.filter(|(_, settings)| !settings.is_empty()).collect()
 }
 
 /// The servers of the project's `.mcp.json`; none where no project is asked about.

@@ -43,6 +43,30 @@ fn proposals(findings: &[Finding]) -> Vec<(usize, LeverValue)> {
     (0..).zip(findings).filter_map(|(place, finding)| Some((place, setting(finding)?))).collect()
 }
 
+/// The settings that stand once what is proposed is written.
+pub fn with_proposed(standing: &[LeverValue], findings: &[Finding]) -> Vec<LeverValue> {
+    let proposed: Vec<LeverValue> = proposals(findings).into_iter().map(|(_, setting)| setting).collect();
+    let is_kept = |stands: &&LeverValue| !proposed.iter().any(|setting| setting.is_of_lever(**stands));
+    standing.iter().filter(is_kept).chain(&proposed).copied().collect()
+}
+
+/// Adds what is proposed `beside` the proposals and was not before, each with its effect by itself; says whether there was any.
+pub fn add_beside(facts: &SettingsFacts<'_>, findings: &mut [Finding], beside: Vec<Finding>) -> bool {
+    let mut is_added = false;
+    for (finding, mut other) in findings.iter_mut().zip(beside) {
+        let Some(added) = setting(&other).filter(|_| matches!(finding.verdict, Verdict::Hold(_) | Verdict::Skip(_)))
+        else {
+            continue;
+        };
+        let alone = facts.study.trials.iter().find(|trial| trial.setting == added);
+        other.forecast = alone.and_then(|trial| of_trial(facts.study, facts.resampling, trial));
+        other.evidence.counts += "; tried beside the other proposals: by itself it is not proposed";
+        *finding = other;
+        is_added = true;
+    }
+    is_added
+}
+
 /// Holds one proposal after the other without which the rest saves as much, chooses the values of the rest as parts of one
 /// configuration, and says what that does; none where a single one is left. `replay` tries several settings at once.
 ///
