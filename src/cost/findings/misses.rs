@@ -31,29 +31,24 @@ fn case(
     losses: &[Loss],
     billed: &BTreeMap<(u32, Sym), Sides>,
 ) -> Option<Case> {
-    let of_cause = || losses.iter().filter(|loss| loss.cause == miss.cause);
+    let is_of = |loss: &&Loss| miss.of.is_none_or(|kind| kind == thread_kind(evidence, loss));
+    let of_cause = || losses.iter().filter(|loss| loss.cause == miss.cause).filter(is_of);
     let counts = evidence.counts(of_cause().map(|loss| loss.request));
     let mut sides = billed.clone();
     for loss in of_cause() {
         let cost = &mut sides.get_mut(&evidence.key(loss.request))?.policy.cost;
         *cost = cost.less(&loss.sum.cost_lost);
     }
-    let of_subagents = !of_cause().any(|loss| is_of(evidence, loss, ThreadKind::Main));
     (!counts.is_empty()).then(|| Case {
         id: format!("miss_{}", miss.id.as_deref().unwrap_or(miss.cause.into_str())),
         what: miss.what.clone(),
         advice: advice(evidence, miss).clone().into(),
         counts,
-        unless: miss
-            .unless
-            .iter()
-            .chain(of_subagents.then_some(&miss.unless_of_subagents).into_iter().flatten())
-            .cloned()
-            .collect(),
+        unless: miss.unless.clone(),
         spared_by: spared_by(evidence, miss, of_cause()),
         is_actionable: miss.is_habit,
         sides,
-        ..Case::of(FindingBasis::Billed, &["what-if", "prompt-cache"])
+        ..Case::of(FindingBasis::Billed, &["what-if", "prompt-cache", "--all"])
     })
 }
 
@@ -65,26 +60,24 @@ fn advice<'m>(evidence: &BillEvidence<'_>, miss: &'m Miss) -> &'m String {
     if clients.peek().is_some() && clients.all(is_new) { &miss.repaired } else { &miss.advice }
 }
 
-/// Whether a loss happened to a thread of this kind.
-fn is_of(evidence: &BillEvidence<'_>, loss: &Loss, of: ThreadKind) -> bool {
+/// The kind of thread that a loss happened to.
+fn thread_kind(evidence: &BillEvidence<'_>, loss: &Loss) -> ThreadKind {
     let timeline = &evidence.workload.timeline;
-    (timeline.chain(timeline.request(loss.request).chain).place == Place::Main) == (of == ThreadKind::Main)
+    match timeline.chain(timeline.request(loss.request).chain).place {
+        Place::Main => ThreadKind::Main,
+        _ => ThreadKind::Subagents,
+    }
 }
 
-/// The lifetimes of an hour that spare such losses where they are set; nothing if what they do not spare is enough for a finding.
-fn spared_by<'l>(
-    evidence: &BillEvidence<'_>,
-    miss: &Miss,
-    losses: impl Iterator<Item = &'l Loss> + Clone,
-) -> Vec<Assignment> {
+/// The lifetime of an hour that spares such losses where it is set; nothing if what it does not spare is enough for a finding.
+fn spared_by<'l>(evidence: &BillEvidence<'_>, miss: &Miss, losses: impl Iterator<Item = &'l Loss>) -> Vec<Assignment> {
     let priors = &evidence.simulator.priors;
     // What was written for an hour expires behind it.
     let is_spared = |loss: &&Loss| priors[loss.request as usize].idle <= CacheLifetime::Hour.millis();
-    let left = losses.clone().filter(|loss| !is_spared(loss)).map(|loss| loss.sum.cost_lost.nano_usd as f64 / 1e9);
+    let left = losses.filter(|loss| !is_spared(loss)).map(|loss| loss.sum.cost_lost.nano_usd as f64 / 1e9);
     if left.sum::<f64>() >= evidence.sheet.share_min * evidence.billed_usd {
         return Vec::new();
     }
-    let spares = miss.spared_by.iter().filter(|longer| losses.clone().any(|loss| is_of(evidence, loss, longer.of)));
-    let levers = spares.filter_map(|longer| evidence.owned(&longer.rule).first().copied());
+    let levers = miss.spared_by.iter().filter_map(|rule| evidence.owned(rule).first().copied());
     levers.map(|lever| Assignment { lever: lever.name.clone(), value: CacheLifetime::Hour.into_str().into() }).collect()
 }

@@ -169,8 +169,8 @@ pub struct Case {
     pub counts: BTreeMap<(u32, Sym), u64>,
     /// What it breaks.
     pub breaks: Breaks,
-    /// Not told beside any of the findings of these names.
-    pub unless: Vec<String>,
+    /// Not told beside the finding of this name.
+    pub unless: Option<String>,
     /// Whether something follows from it.
     pub is_actionable: bool,
     /// The log, and the log without it, by session and model.
@@ -195,7 +195,7 @@ impl Case {
             basis,
             counts: BTreeMap::new(),
             breaks: Breaks::default(),
-            unless: Vec::new(),
+            unless: None,
             is_actionable: true,
             sides: BTreeMap::new(),
             made_of: MadeOf::default(),

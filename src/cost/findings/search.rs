@@ -168,9 +168,8 @@ pub fn findings(evidence: &BillEvidence<'_>) -> Vec<BillFinding> {
     let found = looked_at.filter_map(|(case, look)| finding(evidence, &places, case, look.as_ref()?));
     let mut findings: Vec<BillFinding> = found.collect();
     let ids: BTreeSet<String> = findings.iter().map(|finding| finding.id.clone()).collect();
-    let beside: BTreeMap<&str, &[String]> =
-        cases.iter().map(|case| (case.id.as_str(), case.unless.as_slice())).collect();
-    findings.retain(|finding| !beside[finding.id.as_str()].iter().any(|other| ids.contains(other)));
+    let beside: BTreeMap<&str, &Option<String>> = cases.iter().map(|case| (case.id.as_str(), &case.unless)).collect();
+    findings.retain(|finding| !beside[finding.id.as_str()].as_ref().is_some_and(|other| ids.contains(other)));
     findings.sort_by(|a, b| {
         let value = b.saved_usd.total_cmp(&a.saved_usd);
         b.is_actionable.cmp(&a.is_actionable).then(value).then_with(|| a.id.cmp(&b.id))

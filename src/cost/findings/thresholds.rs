@@ -170,13 +170,13 @@ pub struct Miss {
     pub cause: Cause,
     /// Its name in the finding's, if the logs' own word for it says nothing.
     pub id: Option<String>,
+    /// Whose, if not of all threads.
+    pub of: Option<ThreadKind>,
     /// Not told beside the finding of this name.
     pub unless: Option<String>,
-    /// The same of what happened to subagents alone.
-    pub unless_of_subagents: Option<String>,
-    /// Lifetimes of an hour that would have spared it, where it was written for five minutes and came back within the hour.
-    #[serde(default)]
-    pub spared_by: Vec<LongerLifetime>,
+    /// The rule of `tune claude-settings` that owns the lifetime of an hour which would have spared it, where it was written for
+    /// five minutes and came back within the hour.
+    pub spared_by: Option<String>,
     /// Whether somebody can do something about it.
     #[serde(default = "yes")]
     pub is_habit: bool,
@@ -190,16 +190,6 @@ pub struct Miss {
     /// What is said then.
     #[serde(default)]
     pub repaired: String,
-}
-
-/// A lifetime of an hour.
-#[derive(Clone, PartialEq, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct LongerLifetime {
-    /// Of which threads.
-    pub of: ThreadKind,
-    /// The rule of `tune claude-settings` that owns the lever.
-    pub rule: String,
 }
 
 fn yes() -> bool {
