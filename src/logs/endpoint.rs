@@ -234,8 +234,9 @@ fn without_options<'w, 't>(mut arguments: &'w [Word<'t>], with_value: &BTreeSet<
     arguments
 }
 
-/// A program by its first word, as it is listed.
+/// A program by its first word, as it is listed; a back-slash passes over an alias.
 fn program_of(word: &str) -> Cow<'_, str> {
+    let word = word.strip_prefix('\\').unwrap_or(word);
     let word =
         if word.bytes().any(|byte| byte.is_ascii_uppercase()) { word.to_lowercase().into() } else { Cow::from(word) };
     match word.strip_suffix(".exe") {
@@ -318,7 +319,7 @@ impl FileText {
                     showing = showing.max(self.command(word, depth + 1));
                     continue;
                 }
-                let program = program_of(word.rsplit('/').next().unwrap_or_default());
+                let program = program_of(word.rsplit(['/', '\\']).next().unwrap_or_default());
                 let options = &words[place + 1..];
                 if !self.programs.has(program.as_bytes()) || self.is_given(&self.silencing, &program, options) {
                     continue;

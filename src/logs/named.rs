@@ -44,29 +44,28 @@ pub fn look_up(path: &Path, packing: Packing, bytes: u64, wanted: &IdSet<Id>) ->
     found
 }
 
-/// Takes the text of one field of a record, unless it is that of the record before.
+/// Takes the texts of one field of a line, unless they are that of the one before.
 fn take(
     line: &[u8],
     (finder, last): &mut (Finder<'_>, Option<Vec<u8>>),
     wanted: &IdSet<Id>,
     found: &mut IdMap<Id, String>,
 ) {
-    let value = |at: usize| start_of(line, at + finder.needle().len());
-    let Some(start) = finder.find_iter(line).find_map(value) else { return };
-    let raw = &line[start..];
-    let Some(end) = end_of(raw) else { return };
-    let raw = &raw[..end];
-    if last.as_deref() == Some(raw) {
-        return;
-    }
-    if let Some(text) = RawStr(raw).decode() {
-        // What has a separator at its end can only be a directory.
-        let id = Id::pseudonym(directory(&text));
-        if wanted.contains(&id) {
-            found.entry(id).or_insert_with(|| String::from_utf8_lossy(&text).into_owned());
+    // The field of a record may stand behind one of a call, or on the line of another record.
+    for start in finder.find_iter(line).filter_map(|at| start_of(line, at + finder.needle().len())) {
+        let raw = &line[start..];
+        let Some(raw) = end_of(raw).map(|end| &raw[..end]).filter(|raw| last.as_deref() != Some(*raw)) else {
+            continue;
+        };
+        if let Some(text) = RawStr(raw).decode() {
+            // What has a separator at its end can only be a directory.
+            let id = Id::pseudonym(directory(&text));
+            if wanted.contains(&id) {
+                found.entry(id).or_insert_with(|| String::from_utf8_lossy(&text).into_owned());
+            }
         }
+        *last = Some(raw.to_owned());
     }
-    *last = Some(raw.to_owned());
 }
 
 /// Where the string behind a key begins, whatever white space stands around the colon.

@@ -27,8 +27,9 @@ pub fn sessions(history: &History, names: &Names, read_class: &BTreeSet<String>)
             ..SessionRowSummary::default()
         })
         .collect();
-    // Turns with a call.
-    let mut worked_in = vec![0; rows.len()];
+    // The first call of each main thread's session, and its first prompt.
+    let (mut called, mut wrote) = (vec![None::<Millis>; rows.len()], vec![None::<Millis>; rows.len()]);
+    let first = |known: &mut Option<Millis>, ts: Millis| *known = Some(known.map_or(ts, |known| known.min(ts)));
     for chain in &history.chains {
         let row = &mut rows[chain.session as usize];
         let calls = &history.calls[chain.calls.clone()];
@@ -39,19 +40,20 @@ pub fn sessions(history: &History, names: &Names, read_class: &BTreeSet<String>)
         row.read_calls += calls.iter().filter(|call| read_class.contains(names.text(call.tool))).count() as u64;
         row.response_bytes += calls.iter().map(|call| u64::from(call.bytes)).sum::<u64>();
         if chain.place == Place::Main {
-            worked_in[chain.session as usize] +=
-                calls.iter().map(|call| call.turn).collect::<BTreeSet<u32>>().len() as u64;
+            calls.iter().for_each(|call| first(&mut called[chain.session as usize], call.ts));
         }
     }
-    for (session, _) in &history.prompts {
+    for (session, ts) in &history.prompts {
         rows[*session as usize].turns += 1;
+        first(&mut wrote[*session as usize], *ts);
     }
     for (session, _) in &history.talk_compactions {
         rows[*session as usize].compactions += 1;
     }
     // What was done before the first prompt that is known makes a turn of its own.
-    for (row, worked_in) in rows.iter_mut().zip(worked_in) {
-        row.turns = row.turns.max(worked_in);
+    for (row, (called, wrote)) in rows.iter_mut().zip(called.into_iter().zip(wrote)) {
+        row.turns +=
+            u64::from(called.is_some_and(|called| wrote.is_none_or(|wrote| NO_TIME < called && called < wrote)));
     }
     for message in history.messages.iter().filter(|message| message.billed) {
         let row = &mut rows[message.session as usize];

@@ -61,11 +61,13 @@ fn home() -> Home {
 }
 
 #[test]
-fn a_name_is_found_whatever_white_space_stands_in_the_log() {
+fn a_name_is_found_whatever_stands_around_it_in_the_log() {
     let home = Home::new();
     let text = log(FIRST, "/home/zoe/work/lantern", ["main", "main"], "claude-opus-4-6", 0);
     let spaced = text.replace("\"cwd\":\"", "\"cwd\" : \"").replace("\"sessionId\":\"", "\"sessionId\":  \"");
-    home.write(&format!(".claude/projects/p/{FIRST}.jsonl"), spaced);
+    // Arguments of a call may have a field of the same name.
+    let spaced = spaced.replace("\"query\":\"x\"", "\"query\":\"x\",\"sessionId\":\"another\"");
+    home.write(".claude/projects/p/renamed.jsonl", spaced);
     let report = home.json(&["cost", "--by", "project,session"]);
     let row = &report["rows"][0];
     assert_eq!((row["project"].as_str(), row["session"].as_str()), (Some("…/lantern"), Some(FIRST)), "{row}");

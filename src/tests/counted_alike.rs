@@ -124,6 +124,15 @@ fn prompts_of_a_fork_belong_to_whom_they_were_written_first() {
 }
 
 #[test]
+fn what_was_done_before_the_first_prompt_is_a_turn_of_its_own() {
+    let turns = [prompt("q1").at(3), asks("m1", "c1", "Read").at(4), prompt("q2").at(6), says("m2").at(7)];
+    for (before, expected) in [(Vec::new(), 2), (vec![asks("m0", "c0", "Read").at(1)], 3)] {
+        let home = home(&[("s", &[before, turns.to_vec()].concat())]);
+        assert_eq!(of_sessions(&home, "turns", &[]), [expected]);
+    }
+}
+
+#[test]
 fn a_prompt_is_what_a_person_wrote_or_showed() {
     let image = json!([{ "type": "image", "source": { "type": "base64", "media_type": "image/png", "data": "AAAA" } }]);
     let records = [

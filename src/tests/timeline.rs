@@ -534,6 +534,24 @@ fn messages_with_one_uuid_stay_apart() {
 }
 
 #[test]
+fn a_request_that_the_api_refused_begins_with_its_last_attempt() {
+    let refused = || Record::new("system", "").set("subtype", "api_error").set("retryAttempt", 1);
+    let timeline = one(vec![
+        user("p", "go").at(1),
+        refused().at(600),
+        refused().at(1_200),
+        says("m1", "a").at(1_205),
+        refused().at(1_300),
+        user("q", "b").at(1_400),
+        says("m2", "c").at(1_405),
+    ]);
+    let [first, second] = &timeline.requests[..] else { panic!("{:?}", timeline.requests) };
+    assert_eq!((first.start, first.end), (START_MS + 1_200_000, START_MS + 1_205_000));
+    assert!(first.marks.has(Marks::RETRIED));
+    assert_eq!(second.start, START_MS + 1_400_000, "an error that nothing waited for");
+}
+
+#[test]
 fn a_clock_that_runs_backwards_changes_no_order() {
     let timeline =
         one(vec![user("p", "go").at(90), says("m1", "a").at(100), user("q", "b").at(5), says("m2", "c").at(6)]);

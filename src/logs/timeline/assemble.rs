@@ -430,7 +430,16 @@ impl<'a> Assembly<'a> {
                 track.clearings.push((node, track.requests.len() as u32));
                 track.note_arrived();
             }
-            RecordKind::Noted => self.tracks[track as usize].marks.set(row.marks),
+            RecordKind::Noted => self.noted(row, track),
+        }
+    }
+
+    /// The client tries again what it could not send: the request begins anew.
+    fn noted(&mut self, row: &RecordRow, track: u32) {
+        let track = &mut self.tracks[track as usize];
+        track.marks.set(row.marks);
+        if row.marks.has(Marks::RETRIED) && row.ts != NO_TIME && track.spoken.is_some() {
+            track.spoken = Some(row.ts);
         }
     }
 

@@ -544,6 +544,10 @@ impl<'g, 'v> TimelineReader<'g, 'v> {
                 let kind = RecordKind::Cleared(Box::new(ClearedRow { pre_tokens, tokens_saved, calls }));
                 Some(self.push(envelope, parent, chain, Marks::MICROCOMPACTION, kind))
             }
+            Some(b"api_error") => {
+                let chain = self.chain_of(envelope);
+                Some(self.push(envelope, parent, chain, Marks::RETRIED, RecordKind::Noted))
+            }
             Some(b"stop_hook_summary") => {
                 let next = self.out.rows.records.len() as u32;
                 let row = beside::of_summary(envelope.hook_infos?, next, &mut self.out.names)?;

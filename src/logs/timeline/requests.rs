@@ -149,6 +149,8 @@ impl Marks {
     /// It began outside the window that was asked for, in a chain that goes on in it: it says what was in the context and in
     /// the cache, and counts nowhere.
     pub const UNCOUNTED: Self = Self(1 << 16);
+    /// The API refused it at first, or was not reached: what was answered is the last attempt.
+    pub const RETRIED: Self = Self(1 << 17);
 
     /// Whether all bits of `other` are set.
     pub fn has(self, other: Self) -> bool {
