@@ -253,8 +253,8 @@ fn in_a_line(value: &Value) -> String {
     value.as_array().map_or_else(|| value.to_string().trim().to_owned(), words)
 }
 
-/// Holds what R6 proposes unless it pays. Telemetry holds no values: there nothing can be replayed, and what was recorded of
-/// the planner has to do.
+/// Holds what R6 proposes unless it pays. Telemetry holds no values: there nothing can be replayed, what was recorded of the
+/// planner has to do, and each proposal says so.
 ///
 /// # Errors
 /// If a data file or the value models do not fit.
@@ -269,9 +269,16 @@ pub fn gate_refreshed(
         return Ok(());
     }
     let reason = if is_on(view) {
+        let Some(now) = responses.fetched(file)? else {
+            findings.iter_mut().filter(|finding| is_refresh(finding)).for_each(|finding| {
+                finding.evidence.counts += "\nnot replayed: telemetry holds no values of results, which calls ahead are made \
+                                            from; `devboy tune analyze --from-claude-logs` replays it";
+            });
+            return Ok(());
+        };
         let refreshes: Vec<Finding> = findings.iter().filter(|finding| is_refresh(finding)).cloned().collect();
         let changed = SettingsFile::parse(&file.path, &Proposal::new(file, refreshes, &responses.annotations)?.text)?;
-        responses.fetched(file)?.zip(responses.fetched(&changed)?).and_then(|(now, then)| why_not(&now, &then))
+        responses.fetched(&changed)?.and_then(|then| why_not(&now, &then))
     } else {
         Some("no effect: `enrichment.enabled` is false, so that nothing is called ahead with it".to_owned())
     };

@@ -7,10 +7,10 @@ use toml_edit::{Array, InlineTable, Value};
 use crate::base::error::Result;
 use crate::base::key_path::KeyPath;
 use crate::base::names::Sym;
-use crate::base::numbers::{counted, percent};
+use crate::base::numbers::counted;
 use crate::base::stats::{FollowUpCount, Share};
 use crate::frames::fingerprint::ToolCosts;
-use crate::rules::responses::RecordedSubject;
+use crate::rules::responses::{RecordedSubject, if_sampled};
 use crate::rules::statistics::{FOLLOW_UPS, LARGEST, TYPICAL};
 use crate::rules::tool_keys::{
     TOOLS, kib, kib_at_least, line_each, link_list, link_words, of_new_block, rounded_down, strongest_lag,
@@ -257,12 +257,6 @@ struct Links {
     steps: u64,
     refreshed: bool,
     removed: bool,
-}
-
-/// The share that is judged by, where a part of the events was recorded: what they stand for beyond themselves, and the
-/// share of all.
-fn if_sampled(unrecorded: f64, share: f64) -> String {
-    if unrecorded > 0.0 { format!(", {} of all that they stand for", percent(share)) } else { String::new() }
 }
 
 fn is_empty(list: &Value) -> bool {

@@ -7,7 +7,7 @@ use crate::base::key_path::KeyPath;
 use crate::base::stats::Share;
 use crate::base::sums::adds_up;
 use crate::frames::fingerprint::{ToolCosts, UnrecordedPlans};
-use crate::rules::responses::{EVERYTHING, RecordedSubject};
+use crate::rules::responses::{EVERYTHING, RecordedSubject, if_sampled};
 use crate::rules::tool_keys::{TOOLS, of_new_block};
 use crate::rules::{Rule, RuleFacts, RuleThresholds, Speaks};
 use crate::settings::finding::{Basis, Evidence, Finding, Verdict};
@@ -117,9 +117,9 @@ impl Prefetches {
     /// The evidence; its first line holds the published figures, and the last one the share.
     fn evidence(&self, sheet: &RuleThresholds, key: &str, least: f64) -> Evidence {
         let rates = format!("{}, {}", self.words(), self.rate_words(least));
-        Evidence::of(format!("{rates}\n{} of {} judged prefetches were used", self.used, self.judged), self.judged)
-            .with_share(self.share())
-            .by(sheet.cite(key))
+        let weighted = if_sampled(self.unrecorded.judged, self.rate());
+        let counts = format!("{rates}\n{} of {} judged prefetches were used{weighted}", self.used, self.judged);
+        Evidence::of(counts, self.judged).with_share(self.share()).by(sheet.cite(key))
     }
 }
 

@@ -7,6 +7,7 @@ use crate::base::allocator;
 use crate::base::backtest::{BacktestNumbers, PromiseCoverage};
 use crate::base::data::Data;
 use crate::base::error::Result;
+use crate::base::numbers::percent;
 use crate::base::pseudonyms::{Pseudonyms, is_pseudonym};
 use crate::base::stats::SessionUse;
 use crate::frames::fingerprint::{Fingerprint, Observed, ToolCosts};
@@ -277,4 +278,10 @@ pub fn scaled(events: u64, calls: f64, counts: &str) -> String {
         return counts.to_owned();
     }
     format!("{events} events that stand for {calls:.1} responses\n{counts}")
+}
+
+/// The share that is judged by, where a part of the events was recorded: what they stand for beyond themselves, and the
+/// share of all.
+pub(crate) fn if_sampled(unrecorded: f64, share: f64) -> String {
+    if unrecorded > 0.0 { format!(", {} of all that they stand for", percent(share)) } else { String::new() }
 }

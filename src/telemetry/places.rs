@@ -7,7 +7,7 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::time::UNIX_EPOCH;
 
-use crate::base::unpack::Packing;
+use crate::base::unpack::{Packing, unpack};
 use crate::base::visible::Shown as _;
 use crate::base::walk::{FoundFile, Walk};
 use crate::base::{files, numbers};
@@ -159,9 +159,11 @@ pub(super) fn select(mut files: Vec<EventFile>, since: Millis) -> FileSelection 
     files.retain(|file| file.modified_ms == NO_TIME || file.modified_ms >= since);
     let outside_window = (before - files.len()) as u64;
 
-    let annotated_by = annotated_by(&files);
-    let (annotated, plain): (Vec<usize>, Vec<usize>) =
-        (0..files.len()).partition(|&place| original_name(&files[place]).is_some());
+    let mut annotated_by = annotated_by(&files);
+    let outdated = take_outdated(&files, &mut annotated_by);
+    let (annotated, plain): (Vec<usize>, Vec<usize>) = (0..files.len())
+        .filter(|place| !outdated.contains_key(place))
+        .partition(|&place| original_name(&files[place]).is_some());
     let mut notes = Vec::new();
     let mut unread = copies(&files, plain, &annotated_by, &mut notes);
     // An annotated file stands for its original, also where that is a copy.
@@ -171,7 +173,15 @@ pub(super) fn select(mut files: Vec<EventFile>, since: Millis) -> FileSelection 
     unread.retain(|place| !annotated_by.contains_key(place));
     let copies = unread.len() as u64;
     notes.extend(note(&files, &annotated_by, &unread));
+    notes.extend(outdated.values().next().map(|first| {
+        let first = files[*first].path.shown();
+        format!(
+            "written to since they were annotated, so read without that; annotate them again: {} (first: {first})",
+            outdated.len()
+        )
+    }));
     unread.extend(annotated_by.into_keys());
+    unread.extend(outdated.into_keys());
 
     let files = files.into_iter().enumerate().filter(|(place, _)| !unread.contains(place)).map(|(_, file)| file);
     FileSelection { files: files.collect(), copies, outside_window, notes }
@@ -199,6 +209,37 @@ fn annotated_by(files: &[EventFile]) -> AnnotatedBeside {
     files.iter().enumerate().filter_map(|(place, file)| Some((place, annotated_of(file)?))).collect()
 }
 
+/// Takes out the annotated files that lack what was recorded since, each with its original, which is read instead.
+fn take_outdated(files: &[EventFile], annotated_by: &mut AnnotatedBeside) -> BTreeMap<usize, usize> {
+    let mut outdated = BTreeMap::new();
+    annotated_by.retain(|&original, annotated| {
+        let is_outdated = |annotated: &usize| {
+            let [newer, older] = [original, *annotated].map(|place| &files[place]);
+            // A file of which old events were dropped is newer as well.
+            older.modified_ms < newer.modified_ms
+                && lines(older).zip(lines(newer)).is_some_and(|(few, more)| few < more)
+        };
+        let all = annotated.iter().all(is_outdated);
+        if all {
+            outdated.extend(annotated.iter().map(|annotated| (*annotated, original)));
+        }
+        !all
+    });
+    outdated
+}
+
+/// Line ends in a file; none if it cannot be read.
+fn lines(file: &EventFile) -> Option<u64> {
+    let mut text = unpack(file.packing, files::open(&file.path).ok()?.take(file.bytes)).ok()?;
+    let (mut block, mut count) = (vec![0; BLOCK_BYTES], 0);
+    loop {
+        match text.read(&mut block).ok()? {
+            0 => return Some(count),
+            read => count += memchr::memchr_iter(b'\n', &block[..read]).count() as u64,
+        }
+    }
+}
+
 /// Says which originals are not read because annotated files stand for them.
 fn note(files: &[EventFile], annotated_by: &AnnotatedBeside, unread: &BTreeSet<usize>) -> Option<String> {
     let stands = |annotated: &&usize| !unread.contains(annotated);
@@ -207,17 +248,7 @@ fn note(files: &[EventFile], annotated_by: &AnnotatedBeside, unread: &BTreeSet<u
         .filter_map(|(original, annotated)| Some((&files[*original], &files[*annotated.iter().find(stands)?])))
         .collect();
     let (_, first) = pairs.first()?;
-    let mut text = format!("originals read in their annotated form: {} (first: {})", pairs.len(), first.path.shown());
-    let outdated: Vec<&EventFile> = pairs
-        .into_iter()
-        .filter(|(original, annotated)| annotated.modified_ms < original.modified_ms)
-        .map(|(original, _)| original)
-        .collect();
-    if let Some(first) = outdated.first() {
-        let (count, path) = (outdated.len(), first.path.shown());
-        text += &format!("; written to since, so annotate them again: {count} (first: {path})");
-    }
-    Some(text)
+    Some(format!("originals read in their annotated form: {} (first: {})", pairs.len(), first.path.shown()))
 }
 
 /// Which of some files have nothing but the beginning of another one with the same name, or all of it. Of equal ones

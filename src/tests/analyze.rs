@@ -215,7 +215,7 @@ fn numbers_of_a_planner_that_is_off_are_not_refreshed() {
     );
     home.write(".config/devboy/pipeline_config.toml", "schema_version = 4\n[enrichment]\nenabled = true\n");
     let on = home.run(&["tune", "analyze", "--dry-run", "--explain"]);
-    assert!(on.out.contains("R6 tools.Poll.cost_model.typical_kb"), "{}", on.out);
+    assert!(on.out.contains("R6 tools.Poll.cost_model.typical_kb") && on.out.contains("not replayed: "), "{}", on.out);
 }
 
 #[test]

@@ -69,6 +69,15 @@ fn three_of_twelve_forbid_a_tool_and_leave_the_planner_off() {
 }
 
 #[test]
+fn a_share_of_what_was_recorded_is_told_beside_that_of_what_it_stands_for() {
+    // Six unused ones stand for sixty.
+    let unrecorded = UnrecordedPlans { judged: 54.0, ..UnrecordedPlans::default() };
+    let tools = [ToolCosts { unrecorded, ..tool("Read", 20, 14) }];
+    let counts = &spoken(&tools, "")[0].evidence.counts;
+    assert!(counts.ends_with("14 of 20 judged prefetches were used, 18.9 % of all that they stand for"), "{counts}");
+}
+
+#[test]
 fn fourteen_of_twenty_switch_the_planner_on() {
     let tools = [tool("Read", 20, 14)];
     let expected = "R7 enabled: enrichment.enabled = true  (20 prefetches, hit_rate 70.0% ≥ 60%)";

@@ -1210,7 +1210,7 @@ fn an_annotated_file_stands_for_its_original() {
     assert!(telemetry.log.events.iter().any(|event| event.plan.cited == Some(true)));
     let note =
         format!("originals read in their annotated form: 1 (first: {})", store.path("a/x.annotated.jsonl").display());
-    assert_eq!(telemetry.notes, [note]);
+    assert_eq!(telemetry.notes, [note.clone()]);
 
     // A copy elsewhere must not bring the original back, wherever its path sorts.
     for elsewhere in ["0/x.jsonl", "z/x.jsonl"] {
@@ -1220,9 +1220,15 @@ fn an_annotated_file_stands_for_its_original() {
         assert!(telemetry.log.events.iter().any(|event| event.plan.cited == Some(true)));
         fs::remove_file(store.path(elsewhere)).unwrap();
     }
+    // Old events were dropped from both, the original last.
     store.put_at("a/x.jsonl", &plain, 3_000);
+    assert_eq!(store.read().notes, [note]);
+    // What was recorded since is in the original alone.
+    store.put_at("a/x.jsonl", plain + &line(&event("s", 2)), 4_000);
+    let telemetry = store.read();
+    assert_eq!((telemetry.log.events.len(), telemetry.copies), (3, 0));
     let again = format!("annotate them again: 1 (first: {})", store.path("a/x.jsonl").display());
-    assert!(store.read().notes[0].ends_with(&again));
+    assert!(telemetry.notes[0].ends_with(&again), "{:?}", telemetry.notes);
 }
 
 #[test]

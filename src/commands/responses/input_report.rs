@@ -47,6 +47,7 @@ impl Responses {
 
     /// The error that says where was looked.
     pub fn nothing_found(&mut self) -> Error {
+        let damaged = self.damage();
         let telemetry = match &mut self.origin {
             ResponseOrigin::Logs(origin) => return origin.nothing_in_window("answers of tools"),
             ResponseOrigin::Telemetry(telemetry) => telemetry,
@@ -72,6 +73,9 @@ impl Responses {
         if skipped > 0 {
             hints.push(format!("{} could not be read as an event", counted(skipped, "line")));
         }
+        hints.extend(damaged.iter().map(|(reason, row)| {
+            format!("malformed: {} {}, first {}", thousands(row.count), reason.into_str(), row.first)
+        }));
         hints.push(
             "the live pipeline records with `telemetry.enabled = true`; `devboy tune analyze --from-claude-logs` and \
              `devboy mine fingerprints` read the logs instead"
@@ -115,8 +119,7 @@ impl Responses {
         }
         let damaged = self.damage();
         if !damaged.is_empty() {
-            let words = damaged.iter().map(|(reason, row)| format!("{} {}", thousands(row.count), reason.into_str()));
-            writeln!(err, "# malformed lines: {}", words.collect::<Vec<_>>().join(", "))?;
+            writeln!(err, "# malformed lines: {}", quality::in_a_line(&damaged))?;
             if output.verbose {
                 for (reason, row) in &damaged {
                     writeln!(err, "#   first {}: {}", reason.into_str(), row.first)?;
