@@ -131,7 +131,7 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<()> {
         }
         form => {
             let table = table(&done, &total);
-            if !table.is_empty() {
+            if form == TableFormat::Csv || !table.is_empty() {
                 table.write(context.out, form, context.width)?;
             }
         }

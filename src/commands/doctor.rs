@@ -95,6 +95,7 @@ fn examine(args: &Args, context: &mut Context<'_>) -> Result<Examined> {
     let wanted = window::of(&asked, context.now_ms)?.start;
     let mut lines = places(args, context);
     lines.push(configuration(args, context));
+    lines.extend(other_configuration(args, context));
     lines.extend(client_settings(args, context));
     lines.extend(recorded(args, context));
     // The reach of the logs is judged against the window, so that nothing is cut to it.
@@ -207,6 +208,15 @@ fn configuration(args: &Args, context: &Context<'_>) -> ExaminedLine {
             line(state, format!("{} ({origin}), schema {}{unknown}", path.shown(), file.schema_version))
         }
     }
+}
+
+/// A configuration at the place of other hosts of the pipeline, which nothing here reads.
+fn other_configuration(args: &Args, context: &Context<'_>) -> Option<ExaminedLine> {
+    let path = context.env.places.home.as_ref()?.join(".devboy").join("pipeline_config.toml");
+    let is_used = args.config.clone().or_else(|| context.env.config_file()).is_some_and(|used| used == path);
+    let told =
+        format!("{} is there as well: DEVBOY_CONFIG or --config names the one that your host reads", path.shown());
+    (!is_used && path.is_file()).then(|| ExaminedLine::new("warn", "config", told))
 }
 
 /// Claude Code's own settings of the user, and what in them the client is not known to take.

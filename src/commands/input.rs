@@ -68,10 +68,10 @@ impl QuestionArgs {
 
     /// The same without any days.
     pub fn places(&self, is_shared: bool) -> String {
-        let InputArgs { input_dir, project, lake, rules_dir, .. } = &self.input;
+        let InputArgs { input_dir, project, lake, no_lake, rules_dir, .. } = &self.input;
         let named = |name: &'static str, path: &PathBuf| format!("{name} {}", quoted(&path.to_string_lossy()));
         let dirs = input_dir.iter().map(|path| named("--input-dir", path));
-        let lake = lake.as_ref().map(|path| named("--lake", path));
+        let lake = lake.as_ref().map(|path| named("--lake", path)).or_else(|| no_lake.then(|| "--no-lake".to_owned()));
         let rules = rules_dir.as_ref().map(|path| named("--rules-dir", path));
         let told = dirs.chain(flag("--project", project.as_deref())).chain(lake).chain(rules).filter(|_| !is_shared);
         told.collect::<Vec<_>>().join(" ")

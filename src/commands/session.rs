@@ -92,6 +92,10 @@ fn show_none(args: &Args, input: &Input, context: &mut Context<'_>) -> Result<()
     input.tell(output, context)?;
     match output.form() {
         TableFormat::Json => input.write_json("session", json!({ "session": null }), (output, args.redact), context),
+        TableFormat::Csv => {
+            let none = table::table(&tables::listing(&SessionCost::default()));
+            none.write(context.out, TableFormat::Csv, None)
+        }
         _ => context.note(output.quiet, "no session in these logs"),
     }
 }

@@ -64,7 +64,7 @@ pub struct CarriedThing {
 }
 
 /// A session.
-#[derive(Clone, PartialEq, Debug)]
+#[derive(Clone, PartialEq, Debug, Default)]
 pub struct SessionCost {
     /// Requests of all its threads, the main one first.
     pub moments: Vec<SessionRequest>,

@@ -136,7 +136,7 @@ impl UndoTarget {
 
 /// The entry named, else the last one that holds.
 fn chosen<'j>(journal: &'j Journal, id: Option<&str>, config: &Path) -> Result<&'j JournalEntry> {
-    if journal.entries.is_empty() {
+    if id.is_none() && journal.entries.is_empty() {
         let place = journal_path(config);
         return Err(Error::failed(format!("no change of {} is recorded in {}", config.shown(), place.shown()))
             .hint("a change is recorded when `devboy tune` writes the configuration"));
@@ -150,7 +150,7 @@ fn chosen<'j>(journal: &'j Journal, id: Option<&str>, config: &Path) -> Result<&
     };
     match journal.named(id)[..] {
         [only] => refuse_undone(journal, only),
-        [] => Err(Error::failed(format!("no recorded change of {} is called {id}", config.shown()))
+        [] => Err(Error::failed(format!("no recorded change is called {id}"))
             .hint("`devboy tune history` lists them with their ids")),
         ref several => Err(ambiguous(id, several)),
     }

@@ -369,6 +369,32 @@ fn a_replay_fits_on_a_screen_unless_more_is_asked_for() {
 }
 
 #[test]
+fn another_cache_moves_no_log_off_its_bill() {
+    let home = home_with_large_contexts(6);
+    let told = |words: &[&str]| home.json(&[&["what-if"], words].concat())["policies"][0].clone();
+    let compaction = ["compaction", "--set", "window=100000"];
+    let without = [&compaction[..], &["--set", "prompt-cache.layout=none"]].concat();
+    assert_eq!(told(&compaction)["baseline_vs_bill"], told(&without)["baseline_vs_bill"]);
+    let out = home.run(&[&["what-if"], &without[..]].concat()).out;
+    assert!(out.contains(" than the log under the same cache (layout="), "{out}");
+    // What a stack comes to, less what each comes to by itself over the log as it was.
+    let iet = |report: &Value| report["delta"]["iet"].as_f64().unwrap();
+    let hour = told(&["prompt-cache", "--ttl", "1h"]);
+    let words = ["prompt-cache+compaction", "--set", "prompt-cache.ttl=1h", "--set", "compaction.window=100000"];
+    let stack = told(&words);
+    let apart = iet(&told(&compaction)) + iet(&hour);
+    assert!(iet(&hour) != 0.0 && (stack["interaction_iet"].as_f64().unwrap() - (iet(&stack) - apart)).abs() < 1.0);
+}
+
+#[test]
+fn commands_that_the_page_names_see_the_same_logs() {
+    let home = home_with_large_contexts(6);
+    let page = home.run(&["report", "--no-lake"]).out;
+    let named: Vec<&str> = page.lines().filter(|line| line.trim_start().starts_with("See: ")).collect();
+    assert!(!named.is_empty() && named.iter().all(|line| line.contains("--no-lake")), "{page}");
+}
+
+#[test]
 fn an_empty_home_gets_hints_and_no_lake() {
     let home = Home::new();
     for command in [&[][..], &["cost"], &["doctor"], &["tune", "--dry-run"], &["share", "--show", "--plain-names"]] {

@@ -44,6 +44,13 @@ fn ids(sheet: &FindingThresholds) -> Vec<String> {
     replayed.chain(lifetimes).chain(results).chain(parts).chain(single).cloned().chain(misses).collect()
 }
 
+/// Whether values of a setting are tried for it.
+fn is_tried(sheet: &FindingThresholds, id: &str) -> bool {
+    let ids = sheet.replayed.iter().map(|one| &one.id);
+    let ids = ids.chain(sheet.lifetime.iter().map(|one| &one.id)).chain(sheet.result.iter().map(|one| &one.id));
+    ids.into_iter().any(|one| one == id)
+}
+
 /// Says that these logs do not have it.
 pub fn show_none(args: &Args, telling: &Telling<'_>, input: &Input, context: &mut Context<'_>) -> Result<()> {
     let form = args.asked.output.form();
@@ -54,11 +61,18 @@ pub fn show_none(args: &Args, telling: &Telling<'_>, input: &Input, context: &mu
         }
         TableFormat::Csv => looks_csv(telling, &[]).write(context.out, form, context.width),
         _ => {
-            let told = format!(
-                "{} is no finding of these logs: it did not happen, or it holds nowhere beyond chance and for {} of the input.",
-                args.finding.as_deref().unwrap_or_default(),
-                percent(telling.sheet.share_min)
+            let id = args.finding.as_deref().unwrap_or_default();
+            let least = percent(telling.sheet.share_min);
+            let mut told = format!(
+                "{id} is no finding of these logs: it did not happen, or it holds nowhere beyond chance and for {least} of the input."
             );
+            if is_tried(telling.sheet, id) {
+                let tries = ["tune", "claude-settings", "--dry-run", "--explain"].map(str::to_owned);
+                let tries = telling.command(&tries, &telling.places);
+                told += &format!(
+                    " Values of a setting are judged on later sessions, which may be too few: `{tries}` says so."
+                );
+            }
             Ok(write!(context.out, "{}", paragraph("", &form.sentence(&told), context.width))?)
         }
     }

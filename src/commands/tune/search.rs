@@ -192,7 +192,8 @@ fn show(
         writeln!(context.out, "\n{}\n", form.sentence(heading))?;
         claude::table(of_client).write(context.out, form, context.width)?;
     }
-    if proposal.is_change() {
+    // In Markdown what follows is a table, else something only if there is a change.
+    if form == TableFormat::Md || proposal.is_change() {
         writeln!(context.out)?;
     }
     writing::show(&args.write, &args.asked.output, proposal, context)

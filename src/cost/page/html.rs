@@ -63,10 +63,6 @@ fn findings(html: &mut Html, telling: &Telling<'_>) {
     if let Some(line) = telling.not_worth() {
         html.leaf("h2", &[], NOT_WORTH).leaf("p", &[], &line);
     }
-    html.element("details", &[], |html| {
-        html.leaf("summary", &[], "How the figures come about");
-        telling.explained().into_iter().for_each(|line| _ = html.leaf("p", &[("class", "soft")], &line));
-    });
 }
 
 /// A plot with words below it.
