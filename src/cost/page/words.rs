@@ -285,8 +285,8 @@ impl Telling<'_> {
             holds,
             advice: match self.standing.get(&finding.id) {
                 Some(StandingSetting::Same { words, update }) => {
-                    let but = update.as_ref().map_or_else(String::new, |update| format!("; but {update}"));
-                    format!("{words} already: done; what is told here happened without it{but}")
+                    let state = update.as_ref().map_or_else(|| ": done".to_owned(), |update| format!(", but {update}"));
+                    format!("{words} already{state}; what is told here happened without it")
                 }
                 Some(StandingSetting::Off { words, is_own: false }) => format!("nothing to set: {words}"),
                 Some(StandingSetting::Off { words, is_own: true }) => {
