@@ -159,7 +159,7 @@ fn what_is_set_and_not_known_to_the_client_in_use_needs_an_update() {
     home.write(".claude/settings.json", "{\"autoCompactWindow\": 150000}");
     let update = "update Claude Code first: autoCompactWindow is documented for 2.1.288";
     let found = finding(&home, "S3", WINDOW, &[]);
-    assert!(found["verdict"] == "hint" && found["reason"].to_string().contains(update), "{found:#}");
+    assert!(found["verdict"] == "hint" && found["hint"].to_string().contains(update), "{found:#}");
     let page = home.json(&["report"]);
     let found = page["findings"].as_array().unwrap().iter().find(|found| found["id"] == "context_growth");
     let advice = found.unwrap_or_else(|| panic!("{page:#}"))["advice"].as_str().unwrap();

@@ -388,7 +388,7 @@ fn another_cache_moves_no_log_off_its_bill() {
 
 #[test]
 fn commands_that_the_page_names_see_the_same_logs() {
-    let home = home_with_large_contexts(6);
+    let home = home_with_swaps(12);
     let page = home.run(&["report", "--no-lake"]).out;
     let named: Vec<&str> = page.lines().filter(|line| line.trim_start().starts_with("See: ")).collect();
     assert!(!named.is_empty() && named.iter().all(|line| line.contains("--no-lake")), "{page}");

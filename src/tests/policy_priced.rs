@@ -153,7 +153,7 @@ fn tools_of_subagents_are_no_static_prefix_of_a_main_thread() {
     let mut log = Story::new();
     let day = |log: &mut Story, session: &str| {
         log.session(session, "/servers").human(40).ask(0, 44_000, 0).says(60);
-        for (agent, read, write) in [("x", 0, 6_000), ("y", 6_000, 100)] {
+        for (agent, read, write) in [("x", 0, 6_500), ("y", 6_000, 500)] {
             log.wait(30).agent(&format!("{session}{agent}")).human(40).ask(read, write, 0).says(60);
         }
         log.wait(90_000);
