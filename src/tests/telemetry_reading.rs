@@ -1210,7 +1210,7 @@ fn an_annotated_file_stands_for_its_original() {
     assert!(telemetry.log.events.iter().any(|event| event.plan.cited == Some(true)));
     let note =
         format!("originals read in their annotated form: 1 (first: {})", store.path("a/x.annotated.jsonl").display());
-    assert_eq!(telemetry.notes, [note.clone()]);
+    assert_eq!(telemetry.notes, std::slice::from_ref(&note));
 
     // A copy elsewhere must not bring the original back, wherever its path sorts.
     for elsewhere in ["0/x.jsonl", "z/x.jsonl"] {
