@@ -6,7 +6,6 @@ use crate::base::names::Sym;
 use crate::cost::findings::levers::Assignment;
 use crate::cost::findings::thresholds::{Miss, ThreadKind};
 use crate::cost::findings::{BillEvidence, Case, FindingBasis};
-use crate::logs::trace::Place;
 use crate::settings::claude::levers::numbers;
 use crate::whatif::prompt_cache::causes;
 use crate::whatif::prompt_cache::causes::Loss;
@@ -63,10 +62,7 @@ fn advice<'m>(evidence: &BillEvidence<'_>, miss: &'m Miss) -> &'m String {
 /// The kind of thread that a loss happened to.
 fn thread_kind(evidence: &BillEvidence<'_>, loss: &Loss) -> ThreadKind {
     let timeline = &evidence.workload.timeline;
-    match timeline.chain(timeline.request(loss.request).chain).place {
-        Place::Main => ThreadKind::Main,
-        _ => ThreadKind::Subagents,
-    }
+    ThreadKind::of(timeline.chain(timeline.request(loss.request).chain).place)
 }
 
 /// The lifetime of an hour that spares such losses where it is set; nothing if what it does not spare is enough for a finding.

@@ -7,7 +7,6 @@ use crate::base::names::Sym;
 use crate::cost::findings::levers::Settable;
 use crate::cost::findings::thresholds::{CacheFinding, LongResult, ResultOf, ThreadKind};
 use crate::cost::findings::{BillEvidence, Breaks, Case, FindingBasis, tried_sides};
-use crate::logs::trace::Place;
 use crate::report::numbers::thousands;
 use crate::whatif::client::LeverValue;
 use crate::whatif::client::capped::{Limit, ResultLimit};
@@ -44,7 +43,7 @@ fn counts(evidence: &BillEvidence<'_>, finding: &CacheFinding) -> BTreeMap<(u32,
     let timeline = &evidence.workload.timeline;
     let is_concerned = |request: &u32| {
         let place = timeline.chains[timeline.requests[*request as usize].chain as usize].place;
-        (place == Place::Main) == (finding.of == ThreadKind::Main)
+        ThreadKind::of(place) == finding.of
     };
     match finding.value {
         CacheLifetime::Hour => {

@@ -5,6 +5,7 @@ use serde::Deserialize;
 use crate::base::data::Data;
 use crate::base::error::Result;
 use crate::cost::outcomes::{FAILED, READ_AGAIN};
+use crate::logs::trace::Place;
 use crate::whatif::chosen::Policy;
 use crate::whatif::client::thresholds::{ClientThresholds, Results};
 use crate::whatif::compaction::carry::Reattached;
@@ -194,6 +195,13 @@ pub struct Miss {
 
 fn yes() -> bool {
     true
+}
+
+impl ThreadKind {
+    /// That of a thread that was recorded there.
+    pub fn of(place: Place) -> Self {
+        if place == Place::Main { Self::Main } else { Self::Subagents }
+    }
 }
 
 /// Images and documents.
