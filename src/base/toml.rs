@@ -5,7 +5,8 @@ use std::ops::Range;
 
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{
-    self, DeserializeOwned, DeserializeSeed, Deserializer, IntoDeserializer, MapAccess, SeqAccess, Visitor,
+    self, DeserializeOwned, DeserializeSeed, Deserializer, Error as _, Expected, IntoDeserializer, MapAccess, SeqAccess,
+    Unexpected, Visitor,
 };
 use serde::forward_to_deserialize_any;
 use toml_edit::{Document, Item, TableLike, Value};
@@ -25,6 +26,12 @@ impl TomlFault {
     /// `place:line: message`.
     pub fn at(&self, place: &str) -> String {
         format!("{place}:{}: {}", self.line, self.message)
+    }
+
+    /// With the line in which it stands.
+    fn numbered(self, text: &str) -> Self {
+        let before = self.span.as_ref().map_or(0, |span| span.start);
+        Self { line: 1 + text.as_bytes()[..before].iter().filter(|byte| **byte == b'\n').count(), ..self }
     }
 
     /// The place of a value, unless a part of it is to blame.
@@ -53,15 +60,14 @@ impl de::Error for TomlFault {
 /// # Errors
 /// If it is no TOML, or does not fit.
 pub fn parsed<T: DeserializeOwned>(text: &str) -> Result<T, TomlFault> {
-    let numbered = |mut fault: TomlFault| {
-        let before = fault.span.as_ref().map_or(0, |span| span.start);
-        fault.line = 1 + text.as_bytes()[..before].iter().filter(|byte| **byte == b'\n').count();
-        fault
-    };
-    let document = Document::parse(text).map_err(|cause| {
-        numbered(TomlFault { message: cause.message().replace('\n', ", "), span: cause.span(), line: 1 })
-    })?;
-    T::deserialize(Node::Table(document.as_table())).map_err(numbered)
+    let document = document(text)?;
+    T::deserialize(Node::Table(document.as_table())).map_err(|fault| fault.numbered(text))
+}
+
+fn document(text: &str) -> Result<Document<&str>, TomlFault> {
+    Document::parse(text).map_err(|cause| {
+        TomlFault { message: cause.message().replace('\n', ", "), span: cause.span(), line: 1 }.numbered(text)
+    })
 }
 
 /// A value, or a table of them.
@@ -105,22 +111,83 @@ impl<'a> Node<'a> {
             Node::Table(_) => None,
         }
     }
+
+    /// Says where the value stands that is to blame.
+    fn within<T>(self, visited: Result<T, TomlFault>) -> Result<T, TomlFault> {
+        visited.map_err(|fault| fault.within(self.span()))
+    }
+
+    /// What a list or a table is where something else is expected, or something else where they are.
+    fn unfit(self, expected: &dyn Expected) -> TomlFault {
+        let found = match self {
+            Node::Table(_) => Unexpected::Map,
+            Node::Value(Value::Array(_)) | Node::Tables(_) => Unexpected::Seq,
+            Node::Value(Value::String(text)) => Unexpected::Str(text.value()),
+            Node::Value(Value::Integer(number)) => Unexpected::Signed(*number.value()),
+            Node::Value(Value::Float(number)) => Unexpected::Float(*number.value()),
+            Node::Value(Value::Boolean(truth)) => Unexpected::Bool(*truth.value()),
+            Node::Value(Value::Datetime(_) | Value::InlineTable(_)) => Unexpected::Other("date"),
+        };
+        TomlFault::invalid_type(found, expected).within(self.span())
+    }
 }
 
+/// What asks for one value, of whatever kind.
+macro_rules! single {
+    ($($method:ident)+) => {$(
+        fn $method<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, TomlFault> {
+            self.deserialize_str(visitor)
+        }
+    )+};
+}
+
+/// Each kind of type asks for what it is made of, so that no more than that is compiled for it.
 impl<'de> Deserializer<'de> for Node<'_> {
     type Error = TomlFault;
 
     fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, TomlFault> {
-        let visited = match self {
-            Node::Table(table) => return visitor.visit_map(Members::of(table)),
-            Node::Value(Value::Array(_)) | Node::Tables(_) => visitor.visit_seq(self.parts()),
+        match self {
+            Node::Table(table) => visitor.visit_map(Members::of(table)),
+            Node::Value(Value::Array(_)) | Node::Tables(_) => self.deserialize_seq(visitor),
+            Node::Value(_) => self.deserialize_str(visitor),
+        }
+    }
+
+    fn deserialize_map<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, TomlFault> {
+        match self {
+            Node::Table(table) => visitor.visit_map(Members::of(table)),
+            Node::Value(_) | Node::Tables(_) => Err(self.unfit(&visitor)),
+        }
+    }
+
+    fn deserialize_struct<V: Visitor<'de>>(
+        self,
+        _: &'static str,
+        _: &'static [&'static str],
+        visitor: V,
+    ) -> Result<V::Value, TomlFault> {
+        self.deserialize_map(visitor)
+    }
+
+    fn deserialize_seq<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, TomlFault> {
+        match self {
+            Node::Value(Value::Array(_)) | Node::Tables(_) => self.within(visitor.visit_seq(self.parts())),
+            Node::Value(_) | Node::Table(_) => Err(self.unfit(&visitor)),
+        }
+    }
+
+    /// Whatever is no list and no table.
+    fn deserialize_str<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, TomlFault> {
+        self.within(match self {
             Node::Value(Value::String(text)) => visitor.visit_str(text.value()),
             Node::Value(Value::Integer(number)) => visitor.visit_i64(*number.value()),
             Node::Value(Value::Float(number)) => visitor.visit_f64(*number.value()),
             Node::Value(Value::Boolean(truth)) => visitor.visit_bool(*truth.value()),
-            Node::Value(other) => visitor.visit_str(other.to_string().trim()),
-        };
-        visited.map_err(|fault| fault.within(self.span()))
+            Node::Value(Value::Datetime(time)) => visitor.visit_str(&time.value().to_string()),
+            Node::Value(Value::Array(_) | Value::InlineTable(_)) | Node::Table(_) | Node::Tables(_) => {
+                return Err(self.unfit(&visitor));
+            }
+        })
     }
 
     fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, TomlFault> {
@@ -137,18 +204,23 @@ impl<'de> Deserializer<'de> for Node<'_> {
         _: &'static [&'static str],
         visitor: V,
     ) -> Result<V::Value, TomlFault> {
-        let visited = match self {
+        self.within(match self {
             Node::Table(table) => visitor.visit_enum(MapAccessDeserializer::new(Members::of(table))),
             Node::Value(Value::String(name)) => visitor.visit_enum(name.value().as_str().into_deserializer()),
             Node::Value(_) | Node::Tables(_) => Err(de::Error::custom("expected a name")),
-        };
-        visited.map_err(|fault| fault.within(self.span()))
+        })
     }
 
-    forward_to_deserialize_any! {
-        bool u8 u16 u32 u64 i8 i16 i32 i64 f32 f64 char str string seq bytes byte_buf map unit ignored_any unit_struct
-        tuple_struct tuple identifier struct
+    fn deserialize_tuple<V: Visitor<'de>>(self, _: usize, visitor: V) -> Result<V::Value, TomlFault> {
+        self.deserialize_seq(visitor)
     }
+
+    single! {
+        deserialize_bool deserialize_u8 deserialize_u16 deserialize_u32 deserialize_u64 deserialize_i8 deserialize_i16
+        deserialize_i32 deserialize_i64 deserialize_f32 deserialize_f64 deserialize_char deserialize_string
+        deserialize_identifier
+    }
+    forward_to_deserialize_any! { bytes byte_buf unit ignored_any unit_struct tuple_struct }
 }
 
 /// The parts of a list, each with its place.

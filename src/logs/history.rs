@@ -1,5 +1,6 @@
 //! What happened: every session, chain, message and call once, in order, whatever copies the logs hold.
 
+use std::collections::BTreeMap;
 use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
@@ -138,6 +139,18 @@ pub struct Message {
     pub finished: bool,
 }
 
+impl Message {
+    /// Tokens that went in, read from the cache or not.
+    pub fn prompt_tokens(&self) -> u64 {
+        self.usage.input + self.usage.cache_creation + self.usage.cache_read
+    }
+
+    /// Whether its usage says what went in: that of a first chunk, which progress records have, does.
+    pub fn tells_prompt(&self) -> bool {
+        self.billed || self.place == Place::Progress
+    }
+}
+
 /// A tool result that went out of its chain's context, alone or with others.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Eviction {
@@ -211,9 +224,19 @@ pub struct History {
     pub talk_compactions: Vec<(u32, Millis)>,
     /// What was merged.
     pub merged: Merged,
+    /// Of a window: what the last request before it held, by reader.
+    pub held_before: BTreeMap<Reader, u64>,
 }
 
+/// Whose context a request is: the session, whether it is a subagent's, and which one.
+pub type Reader = (Id, bool, Id);
+
 impl History {
+    /// The reader of a message.
+    pub fn reader(&self, message: &Message) -> Reader {
+        (self.sessions[message.session as usize].id, message.place != Place::Main, message.agent)
+    }
+
     /// Marks the answers by which tools say that there was nothing. What such a text says depends on the tool, so it is looked up
     /// when a call and its answer are together.
     pub fn find_empty_answers(&mut self, vocabulary: &Vocabulary, names: &Names) {
@@ -271,6 +294,14 @@ impl History {
             eviction.before = place[eviction.before];
             eviction.call = place[eviction.call];
         }
+        let mut last: BTreeMap<Reader, (Millis, u64)> = BTreeMap::new();
+        let is_before = |message: &&Message| message.tells_prompt() && (NO_TIME + 1..window.start).contains(&message.ts);
+        for message in self.messages.iter().filter(is_before) {
+            let here = (message.ts, message.prompt_tokens());
+            let known = last.entry(self.reader(message)).or_insert(here);
+            *known = here.max(*known);
+        }
+        self.held_before = last.into_iter().map(|(reader, (_, tokens))| (reader, tokens)).collect();
         self.messages.retain(|message| is_within(window, message.ts));
         for times in [&mut self.prompts, &mut self.talk_compactions] {
             times.retain(|(_, ts)| is_within(window, *ts));

@@ -16,7 +16,7 @@ use crate::mine::edges::sums_of;
 use crate::mine::tools;
 
 /// Every edge and size that either side has, the surest change first. Edges are tested by the share of their first tool's
-/// pairs, sizes by the share of answers over one side's median (Mood's median test); both with Fisher's exact test,
+/// pairs, sizes by the share of answers on one side of their median (Mood's median test); both with Fisher's exact test,
 /// two-sided, and Benjamini–Hochberg over all tests of a kind.
 pub fn changes(a: &Side, b: &Side, thresholds: &EdgeThresholds) -> Vec<ComparedRow> {
     let mut edges = edges(a, b);
@@ -24,7 +24,8 @@ pub fn changes(a: &Side, b: &Side, thresholds: &EdgeThresholds) -> Vec<ComparedR
     for rows in [&mut edges, &mut sizes] {
         for (row, q) in with_q(rows, |row| row.p) {
             row.q = Some(q);
-            row.changed = q <= thresholds.q_max && row.a.k.max(row.b.k) >= thresholds.count_min;
+            let observed = |side: Share| if row.what == ComparedKind::Size { side.n } else { side.k };
+            row.changed = q <= thresholds.q_max && observed(row.a).max(observed(row.b)) >= thresholds.count_min;
         }
     }
     let mut out = [edges, sizes].concat();
@@ -103,11 +104,12 @@ fn sizes(a: &Side, b: &Side) -> Vec<ComparedRow> {
     .collect()
 }
 
-/// Answers of each side beyond one median: that of the first side if only a median is known of it, else that of the second.
-/// None if neither side has single sizes.
+/// Answers of each side beyond one median: where the single sizes of both are known, that of all together, else that of the
+/// side of which only a median is known. None if neither side has single sizes.
 ///
-/// Beyond is above, where the single sizes of both are known. Of a side known by its median only, at most half lies above
-/// and at most half below (equal sizes lie on neither), so the other side is tested where it has more than that.
+/// Of all together, beyond is above or below, whichever is nearer to half of them (equal sizes lie on neither): it says nothing
+/// about which side has more. Of a side known by its median only, at most half lies above and at most half below, so the other
+/// side is tested where it has more than that.
 fn beyond_one_median(a: &SizeSide, b: &SizeSide) -> Option<(u64, u64)> {
     let above = |chars: &[u32], median: u64| (chars.len() - chars.partition_point(|&c| u64::from(c) <= median)) as u64;
     let below = |chars: &[u32], median: u64| chars.partition_point(|&c| u64::from(c) < median) as u64;
@@ -116,7 +118,13 @@ fn beyond_one_median(a: &SizeSide, b: &SizeSide) -> Option<(u64, u64)> {
         (None, None) => None,
         (None, Some(chars)) => Some((a.n / 2, most(chars, a.median))),
         (Some(chars), None) => Some((most(chars, b.median), b.n / 2)),
-        (Some(of_a), Some(of_b)) => Some((above(of_a, b.median), above(of_b, b.median))),
+        (Some(of_a), Some(of_b)) => {
+            let mut all = [&of_a[..], of_b].concat();
+            all.sort_unstable();
+            let median = all[(all.len() - 1) / 2].into();
+            let beyond = [above, below].map(|beyond| (beyond(of_a, median), beyond(of_b, median)));
+            beyond.into_iter().max_by_key(|(a, b)| a + b)
+        }
     }
 }
 
@@ -225,7 +233,7 @@ pub struct ComparedRow {
     pub to: String,
     /// Lag of an edge.
     pub lag: Option<u32>,
-    /// Of an edge, pairs of all pairs of the earlier tool; of a size, answers beyond one side's median.
+    /// Of an edge, pairs of all pairs of the earlier tool; of a size, answers beyond the median of both sides.
     pub a: Share,
     /// The same on the second side.
     pub b: Share,

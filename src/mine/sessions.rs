@@ -5,11 +5,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use rayon::prelude::*;
 
-use crate::base::id::Id;
 use crate::base::names::{Names, Sym};
 use crate::base::stats::{ModelUse, SessionUse};
 use crate::frames::tool_use::SessionRowSummary;
-use crate::logs::history::{History, Message};
+use crate::logs::history::{History, Reader};
 use crate::logs::trace::{Millis, NO_TIME, Place};
 use crate::telemetry::log::{LogPart, RecordedEvent};
 
@@ -71,27 +70,24 @@ pub fn sessions(history: &History, names: &Names, read_class: &BTreeSet<String>)
 }
 
 /// Tokens that entered a context: of every reader (main thread or subagent) the sum of all growth from one request to
-/// the next, the first request counting whole. What a compaction takes out is not counted again.
+/// the next, the first request counting whole; of a reader that was at work before the window, only what came since. What a
+/// compaction takes out is not counted again.
 ///
 /// Subagents that only progress records tell of are readers too: what a first chunk says of what went in is whole.
 ///
 /// An estimate: side chains without an id are taken for one reader, and the summary that a compaction leaves counts only
 /// as far as the context grows beyond it.
 pub fn tokens_entered(history: &History) -> u64 {
-    let mut readers: BTreeMap<(u32, bool, Id), Vec<(Millis, u64)>> = BTreeMap::new();
-    let has_usage = |message: &&Message| message.billed || message.place == Place::Progress;
-    for message in history.messages.iter().filter(has_usage) {
-        let usage = &message.usage;
-        let prompt = usage.input + usage.cache_creation + usage.cache_read;
-        let reader = (message.session, message.place != Place::Main, message.agent);
-        readers.entry(reader).or_default().push((message.ts, prompt));
+    let mut readers: BTreeMap<Reader, Vec<(Millis, u64)>> = BTreeMap::new();
+    for message in history.messages.iter().filter(|message| message.tells_prompt()) {
+        readers.entry(history.reader(message)).or_default().push((message.ts, message.prompt_tokens()));
     }
-    readers.into_values().map(growth).sum()
+    readers.into_iter().map(|(reader, requests)| growth(history.held_before.get(&reader).copied(), requests)).sum()
 }
 
-fn growth(mut requests: Vec<(Millis, u64)>) -> u64 {
+fn growth(held: Option<u64>, mut requests: Vec<(Millis, u64)>) -> u64 {
     requests.sort_unstable();
-    let mut last = 0;
+    let mut last = held.unwrap_or_default();
     let mut sum = 0;
     for (_, prompt) in requests {
         sum += prompt.saturating_sub(last);

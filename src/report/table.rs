@@ -86,6 +86,13 @@ impl Table {
         self.rows.push(cells.into_iter().map(|cell| visible(&cell).into_owned()).collect());
     }
 
+    /// Adds a cell to each row. What knows the type of the rows is compiled for every column: here it is known no more.
+    fn column(&mut self, name: &str, numeric: bool, cells: Vec<String>) {
+        self.headers.push(name.to_owned());
+        self.numeric.push(numeric);
+        self.rows.iter_mut().zip(cells).for_each(|(row, cell)| row.push(visible(&cell).into_owned()));
+    }
+
     /// Adds the table to a page.
     pub fn html(&self, html: &mut Html) {
         let mark = |(name, numeric): (&String, &bool)| format!("{}{name}", if *numeric { "#" } else { "" });
@@ -243,11 +250,7 @@ impl<R> TableBuilder<R> {
     }
 
     fn column(mut self, name: &str, numeric: bool, cell: impl Fn(&R) -> String) -> Self {
-        self.table.headers.push(name.to_owned());
-        self.table.numeric.push(numeric);
-        for (cells, row) in self.table.rows.iter_mut().zip(&self.rows) {
-            cells.push(visible(&cell(row)).into_owned());
-        }
+        self.table.column(name, numeric, self.rows.iter().map(cell).collect());
         self
     }
 
