@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use crate::base::names::Sym;
 use crate::telemetry::effectiveness::Effectiveness;
 use crate::telemetry::log::{NO_STEP, RecordedEvent};
 
@@ -36,21 +37,32 @@ pub fn late_invoked(events: &[RecordedEvent], planned: &[&RecordedEvent], calls:
         return 0;
     }
     let contexts = events.chunk_by(|a, b| context(a) == context(b));
-    contexts.map(|events| declines.get(&context(&events[0])).map_or(0, |left| needed(left, events, calls))).sum()
+    let of_context = |events: &[RecordedEvent]| {
+        let declines = declines.get(&context(&events[0])).into_iter().flatten();
+        let tools: Vec<Sym> = events.iter().map(|event| event.tool).collect();
+        needed(declines.map(|decline| (first_behind(decline, events), decline.tool)), &tools, calls)
+    };
+    contexts.map(of_context).sum()
 }
 
-fn needed(declines: &[&RecordedEvent], events: &[RecordedEvent], calls: u32) -> u64 {
-    let mut is_taken = vec![false; events.len()];
+/// The first response of a later step.
+fn first_behind(decline: &RecordedEvent, events: &[RecordedEvent]) -> usize {
+    let is_later = |event: &RecordedEvent| match (decline.step, event.step) {
+        (NO_STEP, _) | (_, NO_STEP) => event.ts > decline.ts,
+        (then, now) => now > then,
+    };
+    // Events of a context stand in the order of time.
+    events.partition_point(|event| !is_later(event))
+}
+
+/// Declines of one context, each with the place of the first response behind it and its tool, held against the tools of the
+/// responses: how many have theirs among the next few.
+pub fn needed(declines: impl Iterator<Item = (usize, Sym)>, tools: &[Sym], calls: u32) -> u64 {
+    let mut is_taken = vec![false; tools.len()];
     let mut needed = 0;
-    for decline in declines {
-        let is_later = |event: &RecordedEvent| match (decline.step, event.step) {
-            (NO_STEP, _) | (_, NO_STEP) => event.ts > decline.ts,
-            (then, now) => now > then,
-        };
-        // Events of a context stand in the order of time.
-        let first = events.partition_point(|event| !is_later(event));
-        let window = first..events.len().min(first + calls as usize);
-        if let Some(at) = window.into_iter().find(|&at| !is_taken[at] && events[at].tool == decline.tool) {
+    for (first, tool) in declines {
+        let mut window = first..tools.len().min(first + calls as usize);
+        if let Some(at) = window.find(|&at| !is_taken[at] && tools[at] == tool) {
             is_taken[at] = true;
             needed += 1;
         }

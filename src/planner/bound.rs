@@ -71,7 +71,7 @@ enum CallReach {
     New,
     /// An answer had, but not all of them.
     Listed,
-    /// It came too late after that answer.
+    /// It came too late after every such answer.
     Whole,
     /// It did not fit.
     Near,
@@ -99,8 +99,8 @@ struct BoundSearch<'a> {
     told: ToldHistory<'a>,
     known: &'a KnownTools<'a>,
     numbers: &'a PlannerThresholds,
-    /// By value: the last answer that lists it, as the number of its call, and calls made when it was there.
-    listed: IdMap<u64, (usize, usize)>,
+    /// By value: the answers that list it, as the numbers of their calls, each with the calls made when it was there.
+    listed: IdMap<u64, Vec<(usize, usize)>>,
     asked: IdSet<u64>,
     /// By call: what its answer may still set off.
     rooms: Vec<Room>,
@@ -115,7 +115,12 @@ impl BoundSearch<'_> {
         for (place, &call) in (self.made..).zip(step) {
             if self.told.history.calls[call as usize].status == Status::Ok {
                 let values = self.told.values.lists(call as usize).flat_map(|(_, values)| values);
-                self.listed.extend(values.map(|value| (value.value, (place, after))));
+                for value in values {
+                    let answers = self.listed.entry(value.value).or_default();
+                    if answers.last() != Some(&(place, after)) {
+                        answers.push((place, after));
+                    }
+                }
             }
         }
         self.made = after;
@@ -133,17 +138,25 @@ impl BoundSearch<'_> {
         if !self.asked.insert(key(row.tool, input.value)) {
             return CallReach::Repeat;
         }
-        let sources = self.told.values.given(call as usize).iter().filter_map(|given| self.listed.get(&given.value));
-        let Some((answer, then)) = sources.max().copied() else { return CallReach::New };
+        let given = self.told.values.given(call as usize).iter();
+        let sources: Vec<_> = given.filter_map(|given| self.listed.get(&given.value)).collect();
+        if sources.is_empty() {
+            return CallReach::New;
+        }
         if input.leaves != 1 {
             return CallReach::Listed;
         }
-        if self.made - then >= self.numbers.judge.calls_near as usize {
+        // The earliest goes first: its window ends before those of the others.
+        let is_near = |then: usize| self.made - then < self.numbers.judge.calls_near as usize;
+        let near = |answers: &Vec<(usize, usize)>| answers.partition_point(|&(_, then)| !is_near(then));
+        let mut answers = sources.into_iter().flat_map(|answers| &answers[near(answers)..]).peekable();
+        if answers.peek().is_none() {
             return CallReach::Whole;
         }
         let model = &tool.model.model;
         let cost = ExpectedCost::of(&model.cost_model, self.numbers.published.bytes_per_token.into());
-        if self.rooms[answer].take(cost.charged(model.value_class)) { CallReach::Reachable } else { CallReach::Near }
+        let tokens = cost.charged(model.value_class);
+        if answers.any(|&(answer, _)| self.rooms[answer].take(tokens)) { CallReach::Reachable } else { CallReach::Near }
     }
 }
 

@@ -91,6 +91,8 @@ pub struct KnownTool<'m> {
     pub links: Vec<KnownLink<'m>>,
     /// Whether it may be called ahead.
     pub speculatable: bool,
+    /// The host whose calls are limited, in small letters.
+    pub host: Option<String>,
     /// What its calls do to earlier answers.
     pub changes: AnswerEffect,
     /// Tools whose answers it makes stale.
@@ -150,6 +152,7 @@ impl<'m> Resolve<'_, 'm> {
         KnownTool {
             links: model.links().map(|link| self.link(name, link)).collect(),
             speculatable: model.is_speculatable(),
+            host: model.model.rate_limit_host.as_ref().map(|host| host.to_ascii_lowercase()),
             changes: changes(&model.model),
             invalidates,
             model,

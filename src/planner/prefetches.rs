@@ -226,6 +226,9 @@ pub struct PrefetchTally {
     /// Of the declines, those with some call of the tool soon after, each call counted for one decline.
     #[serde(skip)]
     pub late_name: PerHeld,
+    /// Declines that the published line calls late.
+    #[serde(skip)]
+    pub late_published: u64,
     /// Tokens that the prefetches sent out were expected to bring.
     pub predicted_tokens: u64,
     /// Of these, those of prefetches that spared no call: that were not won, and as published all of them.
@@ -292,11 +295,6 @@ impl PrefetchTally {
         DeclineReason::ALL.iter().copied().map(|held| self.late_exact[held]).sum()
     }
 
-    /// The same by name of the tool.
-    pub fn declined_needed_by_name(&self) -> u64 {
-        DeclineReason::ALL.iter().copied().map(|held| self.late_name[held]).sum()
-    }
-
     /// Calls of the agent that need not have run: won prefetches and rightly refused repeats.
     pub fn calls_saved(&self) -> u64 {
         self.ends[PrefetchEnd::Won] + self.refused - self.refused_wrongly
@@ -311,7 +309,7 @@ impl PrefetchTally {
 adds_up!(AskedFor: exact, target, name_only);
 
 adds_up!(
-    PrefetchTally: calls, plans, plans_with_intent, plans_by_intent, ends, near, far, steps, across_shell, cited, name_by_chance, held, late_exact, late_name, predicted_tokens, unused_tokens, cited_tokens, hint_tokens, answers_known, overruns, error_tokens, waited_ms, spared_ms, refused, refused_wrongly, refused_tokens, greedy_value, best_value, plans_compared, plans_behind, least_share
+    PrefetchTally: calls, plans, plans_with_intent, plans_by_intent, ends, near, far, steps, across_shell, cited, name_by_chance, held, late_exact, late_name, late_published, predicted_tokens, unused_tokens, cited_tokens, hint_tokens, answers_known, overruns, error_tokens, waited_ms, spared_ms, refused, refused_wrongly, refused_tokens, greedy_value, best_value, plans_compared, plans_behind, least_share
 );
 
 /// What the live host would have recorded of one call that the planner made or declined to make.
@@ -337,7 +335,8 @@ pub type PrefetchEdge = (Sym, Sym);
 pub struct PlannerLedger {
     /// Everything.
     pub total: PrefetchTally,
-    /// By edge; what belongs to no edge (calls, plans, waits, refusals) is in the total only.
+    /// By edge; what belongs to no edge (calls, plans, waits, refusals, what the published line calls late)
+    /// is in the total only.
     /// Boxed, since the nodes of a map have room for many: most sessions have a few edges, and a tally is large.
     pub edges: BTreeMap<PrefetchEdge, Box<PrefetchTally>>,
 }

@@ -7,7 +7,8 @@ use std::ops::Range;
 use crate::base::names::{Names, Sym};
 use crate::base::numbers::saturated;
 use crate::logs::history::Call;
-use crate::logs::trace::{NO_TIME, Status};
+use crate::logs::trace::{NO_TIME, ResultKind, Status};
+use crate::mine::declines::needed;
 use crate::mine::projections::ToldHistory;
 use crate::mine::runnable::Runnable;
 use crate::planner::bound::OfferedValues;
@@ -125,8 +126,9 @@ impl AnswerOffer<'_> {
 
     /// What a call was made of.
     fn of(&self, names: &Names, tool: &str, argument: &NamedArgument) -> Option<Opportunity> {
+        let links = self.ranges.iter().filter(|(link, _)| link.argument_name == Some(&argument.name));
         let is_it = |moment: &&Opportunity| moment.value == argument.value && names.text(moment.to) == tool;
-        self.moments.iter().find(is_it).copied()
+        links.flat_map(|(_, range)| &self.moments[range.clone()]).find(is_it).copied()
     }
 }
 
@@ -242,7 +244,7 @@ impl<'a> ContextWalk<'a> {
                 fate => is_served = fate == Some(RaceEnd::Won),
             }
         }
-        let host = &self.policy.known.get(row.tool).model.model.rate_limit_host;
+        let host = &self.policy.known.get(row.tool).host;
         if let Some(host) = host.as_ref().filter(|_| row.ran() && !is_served) {
             self.race.occupy(self.now_ms, host, row.latency_ms.unwrap_or_default().into());
         }
@@ -419,13 +421,14 @@ impl<'a> ContextWalk<'a> {
         let JudgedPlanner { known, latencies, numbers, .. } = *self.policy;
         let prefetch = |planned: &Planned| {
             let (moment, link) = (&planned.moment, self.link(&planned.moment));
-            let model = &known.get(moment.to).model.model;
+            let tool = known.get(moment.to);
+            let cost_model = &tool.model.model.cost_model;
             let argument = NamedArgument::new(link.argument_name.unwrap_or_default(), moment.value);
             let request = CallKey { tool: known.names.text(moment.to).to_owned(), argument };
             Prefetch {
-                host: model.rate_limit_host.as_ref().map(|host| host.to_ascii_lowercase()),
-                latency_ms: latency_ms(latencies.median_ms(moment.to), &model.cost_model, &numbers.race),
-                fresh_ms: model.cost_model.freshness_ttl_s.map(|seconds| seconds * 1000),
+                host: tool.host.clone(),
+                latency_ms: latency_ms(latencies.median_ms(moment.to), cost_model, &numbers.race),
+                fresh_ms: cost_model.freshness_ttl_s.map(|seconds| seconds * 1000),
                 request,
             }
         };
@@ -472,9 +475,22 @@ impl<'a> ContextWalk<'a> {
             tally.late_exact[left.held] += u64::from(left.exact);
             tally.late_name[left.held] += u64::from(left.name);
         }
+        self.total.late_published = self.late_published(context);
         self.edges.values().for_each(|tally| self.total += tally.as_ref());
         books.absorb(&PlannerLedger { total: self.total, edges: self.edges });
         debug_assert!(books.balance(), "every planned call ends in one way");
+    }
+
+    /// Declines that the published line calls late: it counts the responses that are recorded, one by one.
+    fn late_published(&self, context: &PlannerContext) -> u64 {
+        let is_recorded =
+            |row: &Call| row.status == Status::Ok && matches!(row.kind, ResultKind::Text | ResultKind::Mixed);
+        let rows = (0..).zip(context.calls.iter().map(|&call| &self.told.history.calls[call as usize]));
+        let (places, tools): (Vec<u32>, Vec<Sym>) =
+            rows.filter(|(_, row)| is_recorded(row)).map(|(place, row)| (place, row.tool)).unzip();
+        let declines = self.watch.left.iter();
+        let declines = declines.map(|left| (places.partition_point(|&place| place < left.at), left.edge.1));
+        needed(declines, &tools, self.policy.numbers.judge.declined_calls)
     }
 }
 

@@ -15,6 +15,7 @@ use crate::planner::known_tools::KnownTools;
 use crate::planner::numbers::PlannerThresholds;
 use crate::planner::opportunities::{Odds, Opportunity, moments};
 use crate::planner::prefetches::{Bound, DeclineReason, PlannerLedger, PrefetchEnd, PrefetchTally};
+use crate::planner::report::effectiveness;
 use crate::planner::value_models::ValueModels;
 use crate::planner::walk::{JudgedPlanner, arguments_seen, judge};
 use crate::settings::{Enrichment, SettingsFile, what_if};
@@ -290,6 +291,22 @@ fn links_are_followed_through_json_into_arguments_that_were_seen() {
     assert_eq!((wrong.sent(), wrong.held[DeclineReason::UnknownArgument]), (0, 2));
 }
 
+#[test]
+fn two_links_to_one_tool_with_different_arguments_are_two_calls() {
+    let link = |argument: &str| {
+        format!(
+            "[[tools.mcp__x__list.follow_up]]\ntool = \"mcp__x__get\"\nprobability = 0.9\nprojection = \"iid\"\n\
+             projection_arg = \"{argument}\"\n"
+        )
+    };
+    let user = ["[tools.mcp__x__get]\nside_effect_class = \"read_only\"\n", &link("key"), &link("parent")].concat();
+    let get = |argument: &str| ("mcp__x__get", json!({ argument: 4711 }), r#"{"text":"so on"}"#);
+    let list = ("mcp__x__list", json!({ "state": "open" }), r#"[{"iid":4711,"title":"a b"}]"#);
+    let scene = Scene::of(&[Script::new("s").step(&[list]).step(&[get("key"), get("parent")])]);
+    let found = Replay::of(&scene).user(&user).tally();
+    assert_eq!((found.planned(), found.sent(), found.near.exact), (2, 2, 2));
+}
+
 /// C3: no class is guaranteed a place. C8: every request is charged. C12: what does not fit is declined, with its reason, and looked at later.
 #[test]
 fn what_does_not_fit_the_budget_is_declined_and_found_to_be_needed() {
@@ -305,6 +322,22 @@ fn what_does_not_fit_the_budget_is_declined_and_found_to_be_needed() {
         (0, 3, 1)
     );
     assert_eq!(needed.late_name[DeclineReason::Budget], 1, "one call shows one decline to be needed");
+}
+
+/// The published line alone counts recorded responses: it cuts a message apart, and what failed takes no room.
+#[test]
+fn the_published_line_counts_late_declines_by_responses() {
+    let late = |script: Script| {
+        let scene = Scene::of(&[script]);
+        let found = Replay::of(&scene).enrichment("prefetch_budget_tokens = 1").tally();
+        (found.late_name[DeclineReason::Budget], effectiveness(&found).late_invoked_after_decline)
+    };
+    let read = || ("Read", json!({ "file_path": path("src/a.rs") }), "     1→fn main() {}");
+    let grep = || Script::new("s").grep(&["src/a.rs"]);
+    let message: Vec<_> = (0..5).map(shell).chain([read()]).collect();
+    assert_eq!(late(grep().step(&message)), (1, 0));
+    let four: Vec<_> = (0..4).map(shell).collect();
+    assert_eq!(late(grep().failing("Bash", json!({ "command": "run" })).step(&four).step(&[read()])), (0, 1));
 }
 
 #[test]
@@ -340,6 +373,20 @@ fn hosts_limit_calls_ahead() {
     assert_eq!((found.sent(), found.ends[PrefetchEnd::HostSaturated]), (4, 2));
     let free = Replay::of(&scene).user(host).enrichment(&format!("{limits}respect_rate_limits = false")).tally();
     assert_eq!((free.sent(), free.ends[PrefetchEnd::HostSaturated]), (6, 0));
+}
+
+#[test]
+fn the_agents_own_calls_take_slots_of_a_host_however_it_is_spelled() {
+    let user = "[tools.Read]\nrate_limit_host = \"Files.example\"\n";
+    let read = |n: u32| ("Read", json!({ "file_path": path(&format!("src/own_{n}.rs")) }), "text");
+    let [a, b] = ["src/a.rs", "src/b.rs"].map(path);
+    let files = format!("{a}\n{b}");
+    let mut calls: Vec<_> = (0..3).map(read).collect();
+    calls.push(("Grep", json!({ "pattern": "word" }), &files));
+    // The reads are sent when the shell has answered, and take a second from then on; the search has answered by then.
+    let scene = Scene::of(&[Script::new("s").step(&[shell(1)]).pause(-10).step(&calls)]);
+    let found = Replay::of(&scene).user(user).enrichment("prefetch_timeout_ms = 0\n").tally();
+    assert_eq!((found.sent(), found.ends[PrefetchEnd::HostSaturated]), (1, 1), "three of four slots are taken");
 }
 
 #[test]
@@ -509,6 +556,17 @@ fn the_bound_counts_what_the_answers_could_have_told() {
     assert_eq!(found, expected, "c is read four calls after the search");
     let none = enrichment("[enrichment]\nmax_parallel_prefetches = 0");
     assert_eq!(bound(scene.told(), &known, &none, numbers, &[true]).reachable, 0);
+}
+
+#[test]
+fn the_bound_takes_the_room_of_every_answer_of_the_window() {
+    let files = ["src/a.rs", "src/b.rs"];
+    let read = |file: &str| ("Read", json!({ "file_path": path(file) }), "text");
+    let scene = Scene::of(&[Script::new("s").grep(&files).grep(&files).step(&files.map(read))]);
+    let (models, numbers) = (scene.models(""), PlannerThresholds::shipped());
+    let known = KnownTools::new(&models, scene.told(), numbers);
+    let one = enrichment("[enrichment]\nmax_parallel_prefetches = 1");
+    assert_eq!(bound(scene.told(), &known, &one, numbers, &[true]).reachable, 2, "a call after each search");
 }
 
 #[test]

@@ -191,7 +191,7 @@ pub fn effectiveness(tally: &PrefetchTally) -> Effectiveness {
         total_prefetches: tally.sent(),
         cited_prefetches: tally.cited,
         total_declines: tally.declined(),
-        late_invoked_after_decline: tally.declined_needed_by_name(),
+        late_invoked_after_decline: tally.late_published,
         cost_overrun_count: tally.overruns,
         total_predictions: tally.sent(),
         net_prediction_error_tokens: tally.error_tokens,
