@@ -1,5 +1,6 @@
 //! `devboy annotate`: say of every response that was prefetched whether the agent used it, in a copy of the file.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
@@ -153,9 +154,11 @@ fn places(args: &Args, context: &Context<'_>) -> Result<Vec<TelemetryPlace>> {
 fn inputs(args: &Args, places: &[TelemetryPlace]) -> Inputs {
     // The usual places are looked through to the bottom, as `tune analyze` does.
     let deep = args.recursive || args.paths.is_empty();
-    let is_meant = |file: &EventFile| {
-        deep || args.paths.iter().any(|path| file.path == *path || file.path.parent() == Some(path.as_path()))
-    };
+    // Of several spellings of a place one is walked, which need not be the one that was given.
+    let canonical = |path: &Path| path.canonicalize().ok();
+    let given: BTreeSet<PathBuf> = args.paths.iter().filter_map(|path| canonical(path)).collect();
+    let is_in = |file: &EventFile| file.path.parent().and_then(canonical).is_some_and(|place| given.contains(&place));
+    let is_meant = |file: &EventFile| deep || given.contains(&file.canonical) || is_in(file);
     let found = event_files(&mut places.to_vec());
     let mut inputs = Inputs { notes: found.notes, ..Inputs::default() };
     for file in found.files.into_iter().filter(is_meant) {

@@ -59,7 +59,8 @@ pub fn places(given: &[PathBuf], around: &Surroundings) -> Vec<TelemetryPlace> {
 pub struct EventFile {
     /// Path as it is shown.
     pub path: PathBuf,
-    canonical: PathBuf,
+    /// Path with links resolved.
+    pub canonical: PathBuf,
     /// Size at the time of the listing.
     pub bytes: u64,
     /// Modification time; [`NO_TIME`] where the system has none.

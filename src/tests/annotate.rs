@@ -577,6 +577,9 @@ fn directories_below_are_looked_into_when_asked_for() {
         (report["files"].as_array().unwrap().len(), report["compressed_left_out"].clone())
     };
     assert_eq!((found(&[]), found(&["--recursive"])), ((1, json!(1)), (2, json!(1))));
+    // A place that is named beside the one above it is meant, however it is spelled.
+    let below = home.path("t/deep/../deep");
+    assert_eq!(found(&[below.to_str().unwrap()]), (2, json!(1)));
     let table = home.run(&["annotate", dir.to_str().unwrap(), "--recursive", "--format", "csv", "-q", "--dry-run"]).out;
     let rows: BTreeMap<&str, &str> = table.lines().filter_map(|line| line.split_once(',')).collect();
     assert_eq!((rows["total"], rows.len()), ("2,2,0,0,2,0", 4));
