@@ -460,9 +460,10 @@ pub struct Shares {
 }
 
 impl Shares {
-    /// What others lend to `own` observations, of what they have. Below [`FleetLimits::enough`] they fill up to it; from there on
-    /// they have at most [`FleetLimits::lent_max_pct`], and never more than that of `enough`, so that own data wins where there is
-    /// much of it. A provider fills at most [`FleetLimits::provider_max_pct`] of their part.
+    /// What others lend to `own` observations, of what they have. They fill up to [`FleetLimits::enough`], or have
+    /// [`FleetLimits::lent_max_pct`] of the whole where that is more, but never more than beside `enough` own ones: so the whole
+    /// is never smaller with an own observation more, and own data wins where there is much of it. A provider fills at most
+    /// [`FleetLimits::provider_max_pct`] of their part.
     pub fn of(own: u64, team: (f64, i64), provider: f64, limits: &FleetLimits) -> Self {
         let at_most = |n: u64| (n * limits.lent_max_pct) as f64 / (100 - limits.lent_max_pct) as f64;
         let missing = limits.enough.saturating_sub(own) as f64;

@@ -28,7 +28,8 @@ pub fn calls(log: &EventLog, guide: &ShareGuide<'_>) -> BTreeMap<Date, Vec<Light
     let names = log.names.texts().iter().map(|name| guide.naming.of(name)).collect();
     let sessions = log.sessions.iter().map(|session| guide.naming.mark(session)).collect();
     let uses = uses(log);
-    let mut draft = LightDraft { log, guide, names, sessions, uses: &uses, calls: BTreeMap::new() };
+    let beside = log.beside.iter().filter(|event| event.what.is_call()).collect();
+    let mut draft = LightDraft { log, guide, names, sessions, beside, uses: &uses, calls: BTreeMap::new() };
     draft.endpoints();
     draft.tools();
     let mut weeks: BTreeMap<Date, Vec<LightCall>> = BTreeMap::new();
@@ -62,6 +63,8 @@ struct LightDraft<'a> {
     names: Vec<String>,
     /// Marks of sessions.
     sessions: Vec<String>,
+    /// Calls that brought no response.
+    beside: Vec<&'a RecordedEvent>,
     uses: &'a [StepTool],
     /// By week and index of the event.
     calls: BTreeMap<(Date, usize), LightCall>,
@@ -117,8 +120,8 @@ impl LightDraft<'_> {
         let mut chosen: Vec<usize> = of.iter().copied().filter(|&at| kept.contains(&event(at).session)).collect();
         if chosen.len() as u64 > events_max {
             let mark = |&at: &usize| {
-                let RecordedEvent { session, chain, step, call, ts, .. } = event(at);
-                self.guide.naming.mark(&format!("{} {chain} {step} {call} {ts}", self.log.sessions[*session as usize]))
+                let RecordedEvent { step, call, ts, .. } = event(at);
+                self.guide.naming.mark(&format!("{} {step} {call} {ts}", chain_name(self.log, event(at))))
             };
             chosen.sort_by_cached_key(mark);
             chosen.truncate(events_max as usize);
@@ -128,19 +131,19 @@ impl LightDraft<'_> {
 
     /// The row of an event, which counts in one thing more.
     fn call(&mut self, week: Date, index: usize, counts_in: i64) -> &mut LightCall {
-        let Self { log, guide, names, sessions, calls, .. } = self;
+        let Self { log, guide, names, sessions, beside, calls, .. } = self;
         let made = || {
             let event = &log.events[index];
             let mut call = LightCall {
                 session: sessions[event.session as usize].clone(),
-                chain: guide.naming.mark(&format!("{} {}", log.sessions[event.session as usize], event.chain)),
+                chain: guide.naming.mark(&chain_name(log, event)),
                 tool: names[event.tool.0 as usize].clone(),
                 ..LightCall::default()
             };
             call.set(Number::Position, event.order);
             call.set(Number::Distance, NONE);
             call.set(Number::Latency, NONE);
-            call.set(Number::Gap, gap(&log.events[..=index], guide.limits));
+            call.set(Number::Gap, gap(call_before(log, beside, index), event, guide.limits));
             call
         };
         let call = calls.entry((week, index)).or_insert_with(made);
@@ -195,13 +198,25 @@ fn joined<'n>(names: impl Iterator<Item = &'n str>) -> String {
     })
 }
 
-/// The class of the time between the last of some events and the one before it in its chain: how many of the bounds it
-/// reaches.
-fn gap(events: &[RecordedEvent], limits: &FleetLimits) -> i64 {
-    let [.., before, event] = events else { return NONE };
-    if (before.session, before.chain) != (event.session, event.chain) || before.ts == 0 {
-        return NONE;
-    }
+/// What a chain is called, whatever other logs there are: chains are numbered over all of them.
+fn chain_name(log: &EventLog, event: &RecordedEvent) -> String {
+    let subagent = log.subagents.get(event.chain as usize).copied().flatten();
+    let subagent = subagent.map_or_else(String::new, |id| id.to_string());
+    format!("{} {subagent}", log.sessions[event.session as usize])
+}
+
+/// The call before an event in its chain, whether it brought a response or not.
+fn call_before<'l>(log: &'l EventLog, beside: &[&'l RecordedEvent], index: usize) -> Option<&'l RecordedEvent> {
+    let event = &log.events[index];
+    let place = beside.partition_point(|other| other.key() < event.key());
+    let before = [index.checked_sub(1).map(|at| &log.events[at]), place.checked_sub(1).map(|at| beside[at])];
+    let of_chain = |other: &&RecordedEvent| (other.session, other.chain) == (event.session, event.chain);
+    before.into_iter().flatten().filter(of_chain).max_by_key(|other| other.key())
+}
+
+/// The class of the time between an event and the call before it: how many of the bounds it reaches.
+fn gap(before: Option<&RecordedEvent>, event: &RecordedEvent, limits: &FleetLimits) -> i64 {
+    let Some(before) = before.filter(|before| before.ts != 0) else { return NONE };
     let seconds = event.ts.saturating_sub(before.ts) / 1_000;
     limits.gap_seconds.iter().filter(|bound| seconds >= Millis::from(**bound)).count() as i64
 }

@@ -53,7 +53,7 @@ pub struct FleetLimits {
     pub marks_max: usize,
     /// Observations at which own data is enough.
     pub enough: u64,
-    /// Largest part that comes from others where own data is enough, in per cent.
+    /// Largest part that comes from others beyond what own data lacks, in per cent.
     pub lent_max_pct: u64,
     /// Largest part of what is left to others that a provider fills, in per cent.
     pub provider_max_pct: u64,

@@ -100,8 +100,9 @@ impl ReplayInput {
             }
         });
         let beside = self.beside(&mut names, scenario);
-        let (names, sessions) = (names.into(), sessions.collect());
-        let mut log = EventLog { names, sessions, events, encodings: encodings.into(), beside, ..EventLog::default() };
+        let (names, sessions, encodings) = (names.into(), sessions.collect(), encodings.into());
+        let subagents = (0..).zip(&self.history.chains).map(|(chain, _)| self.subagent(chain)).collect();
+        let mut log = EventLog { names, sessions, subagents, events, encodings, beside, ..EventLog::default() };
         log.sort();
         log
     }

@@ -273,10 +273,12 @@ pub type Start = (Millis, u32);
 /// All responses of some sessions, in the order of [`RecordedEvent::key`].
 #[derive(Clone, Debug, Default)]
 pub struct EventLog {
-    /// Texts of tools and endpoints. These, the sessions and the encodings are shared by all parts of a log.
+    /// Texts of tools and endpoints. These, the sessions, the subagents and the encodings are shared by all parts of a log.
     pub names: Arc<Names>,
     /// Names of the sessions, as they were recorded; several runs may share one.
     pub sessions: Arc<[String]>,
+    /// Of logs of the client, by the number of the chain: the subagent, or none of a main thread.
+    pub subagents: Arc<[Option<Id>]>,
     /// Responses.
     pub events: Vec<RecordedEvent>,
     /// What the planner did besides, once it is set aside ([`EventLog::set_aside`]): responses that it prefetched, and
@@ -357,6 +359,7 @@ impl EventLog {
         Self {
             names: Arc::clone(&self.names),
             sessions: Arc::clone(&self.sessions),
+            subagents: Arc::clone(&self.subagents),
             events: of(&self.events),
             // In the order in which the planner came to them.
             planned: self.planned.iter().filter(|event| kept.binary_search(&event.session).is_ok()).copied().collect(),

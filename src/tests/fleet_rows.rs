@@ -101,6 +101,45 @@ fn a_row_tells_order_classes_and_rounded_sizes() {
 }
 
 #[test]
+fn marks_of_chains_do_not_depend_on_other_sessions() {
+    let home = Home::of_team(Some(SECRET));
+    let team = home.path("team").to_string_lossy().into_owned();
+    let rows = |user: &str| {
+        home.run(&["share", "--rows", "--to", &team, "--as", user]);
+        let (_, calls) = rows_of(&home, "team", user);
+        calls.into_iter().filter(|call| call.tool == "Read").collect::<Vec<_>>()
+    };
+    home.write(".claude/projects/-home-u-p/z.jsonl", log("z", "Read", 9, "2026-10-20"));
+    let alone = rows("alone");
+    for session in 0..12 {
+        let name = format!("other{session}");
+        home.write(&format!(".claude/projects/-home-u-p/{name}.jsonl"), log(&name, "Grep", 9, "2026-10-20"));
+    }
+    assert_eq!((alone.len(), rows("beside")), (9, alone));
+}
+
+#[test]
+fn the_gap_of_a_row_is_the_time_since_the_call_before_though_that_failed() {
+    let home = Home::of_team(Some(SECRET));
+    let at = |record: Record, second: usize| {
+        record.session("a").set("timestamp", format!("2026-10-20T10:{:02}:{:02}.000Z", second / 60, second % 60)).line()
+    };
+    let mut text = String::new();
+    for number in 0..4 {
+        let [failed, read] = ["f", "r"].map(|kind| format!("{kind}{number}"));
+        text += &at(asks(&failed, &failed, "Bash"), 200 * number);
+        text += &at(fails(&failed, "no such thing"), 200 * number + 1);
+        text += &at(asks(&read, &read, "Read"), 200 * number + 20);
+        text += &at(answers(&read, format!("text {number}")), 200 * number + 21);
+    }
+    home.write(".claude/projects/-home-u-p/a.jsonl", text);
+    home.run(&["share", "--rows", "--to", home.path("team").to_str().unwrap(), "--as", "a"]);
+    let (_, calls) = rows_of(&home, "team", "a");
+    let gaps: Vec<i64> = calls.iter().map(|call| call.number(Number::Gap)).collect();
+    assert_eq!(gaps, [1; 4], "twenty seconds, not three minutes");
+}
+
+#[test]
 fn rows_of_one_person_keep_within_the_bounds_of_counts() {
     let home = Home::of_team(Some(SECRET));
     for session in 0..30 {

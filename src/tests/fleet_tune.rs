@@ -30,6 +30,8 @@ proptest! {
         // Of what is left a provider fills at most 40 %.
         let room = Shares::of(own, (1e9, 5), 0.0, &limits).team as f64;
         prop_assert!(shares.provider as f64 <= 0.4 * room);
+        let more = Shares::of(own + 1, (1e9, 5), 0.0, &limits).team as f64;
+        prop_assert!(room <= 1.0 + more, "with one more own observation the whole is not smaller");
         if team >= 20.0 {
             prop_assert!(all >= 20.0, "a team fills up to what rules ask for");
         }
