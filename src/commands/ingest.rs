@@ -1,5 +1,6 @@
 //! `devboy ingest`: bring the lake up to date and say what was read; with `--prune`, drop telemetry that is older than it is kept.
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
@@ -20,11 +21,11 @@ use crate::mine::totals::{Totals, totals};
 use crate::report::numbers::{bytes, counted, days, thousands};
 use crate::report::sharing;
 use crate::report::table::{Table, TableFormat};
-use crate::settings::write_private;
+use crate::settings::write_with_its_mode;
 use crate::shell::arguments::{InputArgs, OutputArgs};
 use crate::shell::context::Context;
 use crate::shell::window;
-use crate::telemetry::{EventFile, RetentionLimits, Sifted, TelemetryRules, event_files, places, sift};
+use crate::telemetry::{EventFile, RetentionLimits, Sifted, TelemetryRules, annotated_path, event_files, places, sift};
 
 /// Update what devboy keeps of your logs (the lake) and say what was read.
 ///
@@ -158,11 +159,20 @@ fn summary(input: &Input, said: &LogsReport) -> Table {
 #[derive(Default)]
 struct Pruned {
     events: u64,
+    beside: u64,
     summaries: u64,
     removed: u64,
     rewritten: u64,
     in_use: u64,
     packed: u64,
+}
+
+impl Pruned {
+    fn add(&mut self, sifted: &Sifted) {
+        self.events += sifted.events;
+        self.beside += sifted.beside;
+        self.summaries += sifted.summaries;
+    }
 }
 
 /// Drops what is too old in every place where telemetry is known to be recorded.
@@ -179,9 +189,15 @@ fn prune(data: &Data, quiet: bool, context: &mut Context<'_>) -> Result<()> {
         summaries: context.now_ms - Millis::from(rules.summaries_days) * DAY_MS,
     };
     let mut pruned = Pruned::default();
-    for file in event_files(&mut places(&[], &surroundings(&settings(context)?, context))).files {
+    let files = event_files(&mut places(&[], &surroundings(&settings(context)?, context))).files;
+    // What stands in an annotated file stands in its original too.
+    let annotated: BTreeSet<PathBuf> = files.iter().map(|file| annotated_path(&file.path)).collect();
+    for file in files {
         let busy = file.modified_ms > context.now_ms - Millis::from(rules.quiet_hours) * HOUR_MS;
-        prune_file(&file, busy, limits, &mut pruned)?;
+        let lines = prune_file(&file, busy, limits, &mut pruned)?;
+        if !annotated.contains(&file.path) {
+            pruned.add(&lines);
+        }
     }
     if !quiet {
         tell_pruned(&pruned, &rules, context)?;
@@ -189,40 +205,42 @@ fn prune(data: &Data, quiet: bool, context: &mut Context<'_>) -> Result<()> {
     Ok(())
 }
 
-fn prune_file(file: &EventFile, busy: bool, limits: RetentionLimits, pruned: &mut Pruned) -> Result<()> {
+/// Drops what is too old in a file; gives what that was.
+fn prune_file(file: &EventFile, busy: bool, limits: RetentionLimits, pruned: &mut Pruned) -> Result<Sifted> {
     if file.packing != Packing::Plain {
         pruned.packed += 1;
-        return Ok(());
+        return Ok(Sifted::default());
     }
     if busy {
         pruned.in_use += 1;
-        return Ok(());
+        return Ok(Sifted::default());
     }
     // A link leads to where a pipeline writes: that file is sifted.
     let place = file.path.canonicalize().map_err(|cause| Error::io("opening", &file.path, &cause))?;
     let text = crate::base::files::read(&place).map_err(|cause| Error::io("reading", &file.path, &cause))?;
-    let Sifted { kept, events, summaries } = sift(&text, limits);
-    if events + summaries == 0 {
-        return Ok(());
+    let sifted = sift(&text, limits);
+    if sifted.kept.len() == text.len() {
+        return Ok(sifted);
     }
-    pruned.events += events;
-    pruned.summaries += summaries;
-    if kept.iter().all(u8::is_ascii_whitespace) {
+    if sifted.kept.iter().all(u8::is_ascii_whitespace) {
         pruned.removed += 1;
         let link = file.path.is_symlink().then_some(&file.path);
         let remove = |path: &PathBuf| std::fs::remove_file(path).map_err(|cause| Error::io("removing", path, &cause));
-        return [&place].into_iter().chain(link).try_for_each(remove);
+        [&place].into_iter().chain(link).try_for_each(remove)?;
+    } else {
+        pruned.rewritten += 1;
+        write_with_its_mode(&place, &sifted.kept)?;
     }
-    pruned.rewritten += 1;
-    write_private(&place, kept)
+    Ok(sifted)
 }
 
 fn tell_pruned(pruned: &Pruned, rules: &TelemetryRules, context: &mut Context<'_>) -> Result<()> {
-    let Pruned { events, summaries, removed, rewritten, in_use, packed } = *pruned;
+    let Pruned { events, beside, summaries, removed, rewritten, in_use, packed } = *pruned;
     let TelemetryRules { events_days, summaries_days, quiet_hours, .. } = rules;
     let err = &mut context.err;
     let summaries = if summaries == 1 { "1 summary".to_owned() } else { format!("{} summaries", thousands(summaries)) };
-    let events = counted(events, "event");
+    let beside = if beside > 0 { format!(" and {}", counted(beside, "context event")) } else { String::new() };
+    let events = counted(events, "event") + &beside;
     writeln!(err, "# pruned: {events} older than {events_days} days, {summaries} older than {summaries_days} days")?;
     writeln!(err, "# pruned: {} removed, {} shortened", counted(removed, "file"), thousands(rewritten))?;
     if in_use + packed > 0 {

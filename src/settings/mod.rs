@@ -45,4 +45,4 @@ pub use journal::{journal_entry, journal_name, journal_of, journal_path, read_jo
 pub use resolve::{AgentClass, classify_agent};
 pub use reversal::{Reversal, reverse};
 pub use sections::{Enrichment, Settings, ShapeThresholds, Verbosity};
-pub use write::{create_private, expect_directory, expect_place, write_output, write_private};
+pub use write::{create_private, expect_directory, expect_place, write_output, write_private, write_with_its_mode};

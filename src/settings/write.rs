@@ -86,6 +86,16 @@ pub fn write_private(path: &Path, new: impl AsRef<[u8]>) -> Result<()> {
     Staged::new(path, new.as_ref(), None)?.commit()
 }
 
+/// Replaces a file that another program made: as a whole, with the mode that it has, without a backup.
+///
+/// # Errors
+/// Whatever the disk says; the file is then as it was.
+pub fn write_with_its_mode(path: &Path, new: impl AsRef<[u8]>) -> Result<()> {
+    let mode = fs::metadata(path).map_err(|cause| Error::io("reading", path, &cause))?.permissions();
+    remove_left_over(path);
+    Staged::new(path, new.as_ref(), Some(&mode))?.commit()
+}
+
 /// Whether a directory can be where the user named it, so that no work is done in vain.
 ///
 /// # Errors

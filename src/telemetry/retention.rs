@@ -20,8 +20,10 @@ pub struct RetentionLimits {
 pub struct Sifted {
     /// The lines that stay, byte for byte.
     pub kept: Vec<u8>,
-    /// Events dropped.
+    /// Responses dropped.
     pub events: u64,
+    /// What else happened in the contexts, dropped.
+    pub beside: u64,
     /// Summaries dropped.
     pub summaries: u64,
 }
@@ -44,14 +46,18 @@ impl Stamps {
         self.is("session_summary")
     }
 
+    /// Whether it is no response, which is wrapped.
+    fn is_beside(&self) -> bool {
+        self.is(CONTEXT_EVENT)
+    }
+
     /// Whether it is older than the limits allow.
     fn is_old(&self, limits: RetentionLimits) -> bool {
         if self.is_summary() {
             let ended = self.data.as_ref().and_then(|data| data.get("ended_at_ms")?.as_i64());
             return ended.is_some_and(|ended| ended < limits.summaries);
         }
-        // What is no response is wrapped.
-        let is_event = self.is(CONTEXT_EVENT) || self.session_hash.is_some();
+        let is_event = self.is_beside() || self.session_hash.is_some();
         is_event && self.ts_ms.is_some_and(|ts| ts < limits.events)
     }
 }
@@ -71,9 +77,16 @@ pub fn sift(text: &[u8], limits: RetentionLimits) -> Sifted {
             sifted.kept.extend_from_slice(line);
             continue;
         }
-        let summaries = stamps.iter().filter(|one| one.is_summary()).count() as u64;
-        sifted.summaries += summaries;
-        sifted.events += stamps.len() as u64 - summaries;
+        for one in &stamps {
+            let count = if one.is_summary() {
+                &mut sifted.summaries
+            } else if one.is_beside() {
+                &mut sifted.beside
+            } else {
+                &mut sifted.events
+            };
+            *count += 1;
+        }
     }
     sifted
 }

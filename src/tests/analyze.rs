@@ -434,6 +434,10 @@ fn old_telemetry_is_pruned_line_by_line_and_the_rest_stays_byte_for_byte() {
     // Events that share a line, behind a mark of UTF-8: all of them are too old, or the line stays.
     let glued = |ages: [i64; 2]| format!("\u{feff}{}{}", aged(5, ages[0]).trim_end(), aged(6, ages[1]));
     let shared = put("shared", glued([40, 41]) + &glued([40, 3]));
+    // The same events, and nothing that is counted twice.
+    put("mixed.annotated", aged(0, 31) + &aged(1, 29));
+    let mode = <std::fs::Permissions as std::os::unix::fs::PermissionsExt>::from_mode;
+    std::fs::set_permissions(&mixed, mode(0o644)).unwrap();
     // A pipeline writes where a link leads to.
     let behind = home.write("elsewhere/behind.jsonl", aged(7, 40) + &aged(8, 3));
     std::fs::File::options().append(true).open(&behind).unwrap().set_modified(quiet).unwrap();
@@ -443,12 +447,15 @@ fn old_telemetry_is_pruned_line_by_line_and_the_rest_stays_byte_for_byte() {
     let outcome = home.run(&["ingest", "--prune", "--allow-empty"]);
     assert_eq!(outcome.exit, Exit::Done, "{}", outcome.err);
     let kept = "damaged\n".to_owned() + &aged(1, 29) + &summary(89) + &switched(28) + "torn";
+    assert_eq!(std::fs::metadata(&mixed).unwrap().permissions(), mode(0o100_644), "as the pipeline made it");
     assert_eq!(std::fs::read_to_string(mixed).unwrap(), kept);
     assert_eq!(std::fs::read_to_string(shared).unwrap(), glued([40, 3]));
     assert!(!old.exists() && busy.exists());
     assert!(link.is_symlink());
     assert_eq!(std::fs::read_to_string(behind).unwrap(), aged(8, 3));
-    assert!(outcome.err.contains("# pruned: 7 events older than 30 days, 2 summaries older than 90 days"));
+    let told = "# pruned: 6 events and 1 context event older than 30 days, 2 summaries older than 90 days\n";
+    assert!(outcome.err.contains(told), "{}", outcome.err);
+    assert!(outcome.err.contains("# pruned: 1 file removed, 4 shortened"), "{}", outcome.err);
     assert!(outcome.err.contains("left 1 file written to within 24 hours"), "{}", outcome.err);
 }
 
