@@ -1,21 +1,22 @@
 //! `devboy share`: what one person adds to the pool of a team, shown before it leaves; with `--what-if`, also what every session would
 //! have cost under the settings that the team asks about.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use serde_json::json;
 
 use crate::base::error::{Error, Result};
+use crate::base::files;
 use crate::base::pseudonyms::Pseudonyms;
 use crate::base::visible::Shown as _;
 use crate::commands::mine::export::{ExportArgs, ExportForm, Mined};
 use crate::commands::responses::Wanted;
-use crate::fleet::contribute::{Alternative, PersonWeek, ShareGuide, contributions};
+use crate::fleet::contribute::{Alternative, PersonWeek, ShareGuide, contributions, tells_settings};
 use crate::fleet::folder::{light_place, place};
 use crate::fleet::limits::{FleetLimits, SHEET};
 use crate::fleet::naming::{FleetNaming, is_user};
 use crate::fleet::tables;
-use crate::frames::contribution;
+use crate::frames::contribution::{self, Contribution};
 use crate::frames::input::Input;
 use crate::frames::input::timeline::TimelineDetail;
 use crate::frames::light;
@@ -51,7 +52,7 @@ pub struct Args {
     #[arg(long)]
     plain_names: bool,
     /// Also what your sessions would have cost under a few other settings (rules/fleet.toml): they are replayed, which takes
-    /// longer.
+    /// longer. Only with the counts of a week, not for one that was shared before.
     #[arg(long)]
     what_if: bool,
     /// Also a light row of each call that is counted, without any text: what `devboy pool --rows` and Spark count anew. Only
@@ -100,11 +101,12 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<()> {
         }
         return Ok(());
     };
-    let (mut written, mut without_rows) = (0, 0);
+    let (mut written, mut without_rows, mut without_settings) = (0, 0, 0);
     for PersonWeek { contribution, calls } in &found {
         let path = place(directory, &user, &contribution.week);
         if path.exists() {
             without_rows += u64::from(args.rows && !light_place(directory, &user, &contribution.week).exists());
+            without_settings += u64::from(lacks_settings(contribution, &path, &limits));
             continue;
         }
         if args.rows && calls.len() > limits.light_rows_max {
@@ -132,9 +134,22 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<()> {
                 "# {weeks} shared before without light rows: rows leave with the counts, and cannot be added"
             )?;
         }
+        if without_settings > 0 {
+            let weeks = counted(without_settings, "week");
+            writeln!(
+                context.err,
+                "# {weeks} shared before without other settings: they leave with the counts, and cannot be added"
+            )?;
+        }
         tell_why_none(&found, &limits, context)?;
     }
     Ok(())
+}
+
+/// Whether there are sums under other settings now, and none in the file that was written before.
+fn lacks_settings(now: &Contribution, path: &Path, limits: &FleetLimits) -> bool {
+    let before = || contribution::read(files::read(path).ok()?, limits.rows_max).ok();
+    tells_settings(now) && before().is_some_and(|before| !tells_settings(&before))
 }
 
 fn tell_why_none(found: &[PersonWeek], limits: &FleetLimits, context: &mut Context<'_>) -> Result<()> {

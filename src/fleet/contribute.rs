@@ -72,6 +72,11 @@ pub fn contributions(log: &EventLog, alternatives: &[Alternative], guide: &Share
     calls(log, guide).into_iter().map(week).collect()
 }
 
+/// Whether a contribution tells what other settings would have cost.
+pub fn tells_settings(contribution: &Contribution) -> bool {
+    contribution.counts.iter().any(|count| count.subject.kind == WHAT_IF)
+}
+
 /// What the sessions of a week would have cost under other settings: as many as count, each up to a bound.
 fn what_if(week: Date, alternatives: &[Alternative], guide: &ShareGuide<'_>) -> Vec<Count> {
     let FleetLimits { sessions_max, session_tokens_max, policy_factor_max, .. } = *guide.limits;

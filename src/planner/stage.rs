@@ -219,7 +219,7 @@ impl SweepGrid {
             .find(|(key, _)| !is_probability(key) && key.0.first().is_none_or(|first| first != "enrichment"));
         if let Some((key, _)) = other {
             return Err(Error::usage(format!("--sweep {key}: the planner does not look at it"))
-                .hint(format!("with --planner: keys of enrichment, and {PROBABILITY}")));
+                .hint(format!("keys of enrichment can be swept, and {PROBABILITY}")));
         }
         let cell = |values: Vec<Value>| {
             let (mut changes, mut probability_min) = (Vec::new(), None);

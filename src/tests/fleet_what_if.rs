@@ -52,7 +52,11 @@ fn other_settings_leave_as_bounded_sums_and_only_if_they_are_asked_for() {
         read(std::fs::read(place(&home.path("team"), user, WEEK)).unwrap(), 10_000).unwrap().counts
     };
     assert!(what_ifs(&share("without", &[]), "log_tokens").is_empty());
+    let again = home.run(&["share", "--to", &team, "--as", "without", "--what-if"]).err;
+    assert!(again.contains("# 1 week shared before without other settings: they leave with the counts"), "{again}");
     let counts = share("with", &["--what-if"]);
+    let again = home.run(&["share", "--to", &team, "--as", "with", "--what-if"]).err;
+    assert!(again.contains("1 shared before and kept") && !again.contains("other settings"), "{again}");
     let (log, policy) = (what_ifs(&counts, "log_tokens"), what_ifs(&counts, "policy_tokens"));
     let names: Vec<&str> = log.iter().map(|(name, _)| name.as_str()).collect();
     assert_eq!(names, ["cache-1h", "cache-5m", "history-trim", "window-150k"]);

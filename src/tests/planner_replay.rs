@@ -96,6 +96,22 @@ fn for_an_agent_that_never_reads_a_hit_exactly_that_tool_is_switched_off() {
 }
 
 #[test]
+fn of_hits_that_all_come_late_it_is_said_that_they_spare_nothing() {
+    let hurried = |session: usize| {
+        (0..6).fold(Script::new(&format!("s{session:02}")), |script, n| {
+            let file = listed(session, n, 0);
+            script.grep(&[&file]).pause(-9).read(&file)
+        })
+    };
+    let home = home((0..20).map(hurried));
+    let config = home.write("late.toml", "schema_version = 4\n[enrichment]\nprefetch_timeout_ms = 0\n");
+    let text = home.out_at_width(&["planner", "--config", config.to_str().unwrap()], 100);
+    let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(text.starts_with("Would prefetching have paid? Not as configured: 100 %"), "{text}");
+    assert!(text.contains("is asked for within three calls, but no call of the agent is spared."), "{text}");
+}
+
+#[test]
 fn threads_lake_and_repetition_change_no_byte() {
     let home = home((0..12).map(|session| searches(session, 2, session % 3 > 0)));
     for format in ["table", "json", "csv", "md"] {
@@ -171,8 +187,11 @@ fn each_knob_gets_a_row_per_value_and_planner_and_a_knob_without_effect_is_said_
     assert!(probability.contains("0.9"), "{probability}");
     let without = sweep("enrichment.respect_rate_limits=true,false").out;
     assert!(without.contains("configured: no effect"), "{without}");
-    for (odd, word) in [("dedup.lru_size=3,5", "does not look at it"), ("min_followup_probability=7", "no probability")]
-    {
+    for (odd, word) in [
+        ("dedup.lru_size=3,5", "does not look at it"),
+        ("foo.bar=1", "hint: keys of enrichment can be swept"),
+        ("min_followup_probability=7", "no probability"),
+    ] {
         let refused = sweep(odd);
         assert_eq!(refused.exit, Exit::Usage, "{odd}");
         assert!(refused.err.contains(word), "{}", refused.err);

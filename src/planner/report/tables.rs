@@ -41,9 +41,12 @@ pub fn write(out: &mut dyn Write, report: &PlannerReport, format: TableFormat, w
     )?;
     declines(report).write(out, format, width)?;
     let by_arm: [ArmRow; 3] = [
-        ("every planned call ends in one way (the share of waste above is all that was not won)", |arm| {
-            if arm.total.planned() == 0 { "–".to_owned() } else { ends(arm) }
-        }),
+        (
+            "every planned call ends in one way (wasted, above, is all that was sent and is neither won nor late)",
+            |arm| {
+                if arm.total.planned() == 0 { "–".to_owned() } else { ends(arm) }
+            },
+        ),
         ("net: what a planner saves less what it adds, against no planner", net),
         ("the published line, by its own definitions (cited = same tool by name within three events)", |arm| {
             effectiveness(&arm.total).to_string()
@@ -266,7 +269,9 @@ fn verdict(report: &PlannerReport) -> String {
         None => said.push("As configured nothing is prefetched.".to_owned()),
         Some(arm) if reached(arm).is_none() => {
             let hit = arm.metrics.first().map(interval).unwrap_or_default();
-            said.push(format!("Not as configured: {hit} of what it fetches is asked for within three calls."));
+            let is_hit = arm.metrics.first().is_some_and(Metric::seems_reached);
+            let but = if is_hit { ", but no call of the agent is spared" } else { "" };
+            said.push(format!("Not as configured: {hit} of what it fetches is asked for within three calls{but}."));
         }
         Some(_) => {}
     }
