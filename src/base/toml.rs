@@ -5,8 +5,8 @@ use std::ops::Range;
 
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{
-    self, DeserializeOwned, DeserializeSeed, Deserializer, Error as _, Expected, IntoDeserializer, MapAccess, SeqAccess,
-    Unexpected, Visitor,
+    self, DeserializeOwned, DeserializeSeed, Deserializer, Error as _, Expected, IntoDeserializer, MapAccess,
+    SeqAccess, Unexpected, Visitor,
 };
 use serde::forward_to_deserialize_any;
 use toml_edit::{Document, Item, TableLike, Value};

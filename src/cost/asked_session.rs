@@ -27,14 +27,15 @@ const WIDEN: &str = "widen --since, --until or --days";
 /// If no session begins with the id, or several do; the error names those that are there.
 pub fn asked_session(id: Option<&str>, timeline: &Timeline, input: &mut Input, flags: &str) -> Result<Option<u32>> {
     let ends = ends(timeline);
-    let latest = || (0..timeline.sessions.len()).max_by_key(|&at| (ends[at], std::cmp::Reverse(at)));
+    let counted = || timeline.counted_sessions().into_iter().map(|session| session as usize);
+    let latest = || counted().max_by_key(|&at| (ends[at], std::cmp::Reverse(at)));
     let Some(id) = id else { return Ok(latest().map(|at| at as u32)) };
     // The name of its file, or as it was copied from somewhere.
     let id = id.strip_suffix(".jsonl").unwrap_or(id);
     let labels: Vec<Label> = timeline.sessions.iter().map(|session| Label::Session(session.id)).collect();
     let names = ShownNames::real(labels.iter(), input);
     let fits = |at: &usize| begins_with(&names.full(&labels[*at]), id);
-    let found: Vec<usize> = (0..labels.len()).filter(fits).collect();
+    let found: Vec<usize> = counted().filter(fits).collect();
     let exact = found.iter().find(|&&at| names.full(&labels[at]).eq_ignore_ascii_case(id));
     match (found.as_slice(), exact) {
         (_, Some(&at)) | (&[at], None) => return Ok(Some(at as u32)),
@@ -49,7 +50,7 @@ pub fn asked_session(id: Option<&str>, timeline: &Timeline, input: &mut Input, f
         0 => format!("no session begins with \"{id}\""),
         count => format!("{count} sessions begin with \"{id}\""),
     };
-    let mut listed: Vec<usize> = if found.is_empty() { (0..labels.len()).collect() } else { found };
+    let mut listed: Vec<usize> = if found.is_empty() { counted().collect() } else { found };
     listed.sort_by_key(|&at| (std::cmp::Reverse(ends[at]), at));
     let full: Vec<String> = listed.iter().map(|&at| names.full(&labels[at])).collect();
     let mut lines = lines(&listed, &full, timeline, input);

@@ -359,13 +359,13 @@ pub struct NamelessCalls(HashMap<Id, u32>);
 impl NamelessCalls {
     /// A name for the next one: that of the same call in another file, and of no other one of its message. None where the message
     /// has no id either: then nobody can tell.
-    pub fn name(&mut self, asked: &ToolUse) -> Id {
-        if !asked.message.is_some() {
+    pub fn name(&mut self, message: Id, input_bytes: u32) -> Id {
+        if !message.is_some() {
             return Id::NONE;
         }
-        let before = self.0.entry(asked.message).or_default();
+        let before = self.0.entry(message).or_default();
         *before += 1;
-        Id::of(format!("{before} {}", asked.input_bytes).as_bytes())
+        Id::of(format!("{before} {input_bytes}").as_bytes())
     }
 }
 
@@ -393,7 +393,7 @@ impl<'a> FoundCalls<'a> {
             answered: answered.filter(|_| row.call.is_some()),
             answer_rank: (row.progress, false, age, Reverse(block)),
         };
-        let id = if row.call.is_some() { row.call } else { nameless.name(asked) };
+        let id = if row.call.is_some() { row.call } else { nameless.name(asked.message, asked.input_bytes) };
         let key = (id, asked.message);
         let Some(known) = self.best.get(&key).copied().filter(|_| id.is_some()) else {
             if id.is_some() {

@@ -2,9 +2,12 @@
 //! kept: for whoever checks them.
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 
-use crate::base::id::Id;
+use crate::base::id::{Id, IdMap, IdSet};
 use crate::base::json::{Cursor, JsonFault, RawStr, TextSink};
+use crate::base::numbers::saturated;
+use crate::logs::assemble::NamelessCalls;
 use crate::logs::content::{BlockFields, TakeContent};
 use crate::logs::envelope::{Envelope, ProgressFields};
 use crate::logs::field::id_of;
@@ -13,19 +16,24 @@ use crate::logs::read::{Failure, Job};
 use crate::logs::take::TakeRecords;
 use crate::logs::trace::Counters;
 
-/// What a check of one call came to, whatever it is.
-pub type Checked<T> = (String, T);
-
 /// Judges one call: tool, client version, arguments as JSON.
 pub type Check<'c, T> = dyn Fn(&str, Option<&str>, &[u8]) -> T + Sync + 'c;
 
-/// What is known of all calls, by `tool_use` id.
+/// Whether a result is an error, and its first characters.
+pub type AnswerStart = (bool, String);
+
+/// Which call it is: the message that makes it, and its id, or what stands for one.
+pub type CallKey = (Id, Id);
+
+/// A call as it was checked.
 #[derive(Debug)]
-pub struct Calls<T> {
-    /// Checked, each once.
-    pub asked: BTreeMap<Id, Checked<T>>,
-    /// Whether a result is an error, and its first characters.
-    pub answered: BTreeMap<Id, (bool, String)>,
+pub struct CheckedCall<T> {
+    /// Its tool.
+    pub tool: String,
+    /// What the check came to.
+    pub verdict: T,
+    /// What came back, if anything did.
+    pub answer: Option<AnswerStart>,
 }
 
 /// Reads all jobs, one worker a file. `check` is asked about each call: tool, client version, arguments as JSON. Of
@@ -35,32 +43,92 @@ pub fn read_all<T: Send>(
     answer_chars: usize,
     pool: &rayon::ThreadPool,
     check: &Check<'_, T>,
-) -> (Calls<T>, Vec<Failure>) {
-    let none = || Calls { asked: BTreeMap::new(), answered: BTreeMap::new() };
-    let begin = |_| Reader { check, answer_chars, counters: Counters::default(), calls: none() };
-    let (files, failures) = read::read_each(jobs, pool, &begin, &|reader| reader.calls);
-    let mut calls = none();
+) -> (BTreeMap<CallKey, CheckedCall<T>>, Vec<Failure>) {
+    let begin = |job: usize| Reader { check, answer_chars, counters: Counters::default(), file: FileCalls::of(job) };
+    let (files, failures) = read::read_each(jobs, pool, &begin, &|reader| reader.file);
+    (merged(files), failures)
+}
+
+/// The calls of all files, each once.
+fn merged<T>(files: Vec<FileCalls<T>>) -> BTreeMap<CallKey, CheckedCall<T>> {
+    let (mut calls, mut loose): (BTreeMap<CallKey, CheckedCall<T>>, Vec<(Id, AnswerStart)>) = Default::default();
     for file in files {
-        for (id, checked) in file.asked {
-            calls.asked.entry(id).or_insert(checked);
-        }
-        for (id, answer) in file.answered {
-            calls.answered.entry(id).or_insert(answer);
+        loose.extend(file.loose);
+        for (key, call) in file.calls {
+            match calls.entry(key) {
+                Entry::Vacant(entry) => _ = entry.insert(call),
+                Entry::Occupied(entry) => {
+                    let known = &mut entry.into_mut().answer;
+                    *known = known.take().or(call.answer);
+                }
+            }
         }
     }
-    (calls, failures)
+    // A fork may answer what another file asked; of several calls of one id nobody can tell which.
+    let mut asked: IdMap<Id, Option<CallKey>> = loose.iter().map(|(id, _)| (*id, None)).collect();
+    let mut several: IdSet<Id> = IdSet::default();
+    for key in calls.keys() {
+        if let Some(known) = asked.get_mut(&key.1) {
+            several.extend(known.replace(*key).map(|known| known.1));
+        }
+    }
+    for (id, answer) in loose {
+        let key = asked[&id].filter(|_| !several.contains(&id));
+        if let Some(call) = key.and_then(|key| calls.get_mut(&key)) {
+            call.answer.get_or_insert(answer);
+        }
+    }
+    calls
+}
+
+/// The calls of one file.
+struct FileCalls<T> {
+    /// Number of the file.
+    job: usize,
+    calls: BTreeMap<CallKey, CheckedCall<T>>,
+    /// The latest call of each id: a result is for the nearest before it.
+    latest: IdMap<Id, CallKey>,
+    nameless: NamelessCalls,
+    /// Results without a call before them, with its id.
+    loose: Vec<(Id, AnswerStart)>,
+}
+
+impl<T> FileCalls<T> {
+    fn of(job: usize) -> Self {
+        let (latest, nameless) = Default::default();
+        Self { job, calls: BTreeMap::new(), latest, nameless, loose: Vec::new() }
+    }
+
+    fn ask(&mut self, message: Id, call: Option<Id>, input: &[u8], checked: impl FnOnce() -> (String, T)) {
+        let named = call.unwrap_or_else(|| self.nameless.name(message, saturated(input.len() as u64)));
+        // Without any id it can have no copies.
+        let place = || Id::of(format!("{} {}", self.job, self.calls.len()).as_bytes());
+        let key = (message, if named.is_some() { named } else { place() });
+        self.latest.extend(call.map(|call| (call, key)));
+        self.calls.entry(key).or_insert_with(|| {
+            let (tool, verdict) = checked();
+            CheckedCall { tool, verdict, answer: None }
+        });
+    }
+
+    fn answer(&mut self, call: Id, answer: AnswerStart) {
+        match self.latest.get(&call).and_then(|key| self.calls.get_mut(key)) {
+            Some(call) => _ = call.answer.get_or_insert(answer),
+            None => self.loose.push((call, answer)),
+        }
+    }
 }
 
 struct Reader<'c, T> {
     check: &'c Check<'c, T>,
     answer_chars: usize,
     counters: Counters,
-    calls: Calls<T>,
+    file: FileCalls<T>,
 }
 
 /// The blocks of a record, before it is known to be whole.
 struct Blocks<'a> {
-    asked: Vec<(Id, RawStr<'a>, &'a [u8])>,
+    asked: Vec<(Option<Id>, RawStr<'a>, &'a [u8])>,
     /// Calls with whether they failed, and the start of what came back.
     answered: Vec<(Id, bool, String)>,
     start: Start,
@@ -98,8 +166,8 @@ impl<'a> TakeContent<'a> for Blocks<'a> {
     fn block(&mut self, block: &BlockFields<'a>) {
         match block.kind.map(|kind| kind.0) {
             Some(b"tool_use") => {
-                let call = block.id.map(id_of).zip(block.name).zip(block.input);
-                self.asked.extend(call.map(|((id, name), input)| (id, name, input)));
+                let call = block.name.zip(block.input);
+                self.asked.extend(call.map(|(name, input)| (block.id.map(id_of), name, input)));
             }
             Some(b"tool_result") => {
                 // Only the words of errors tell something.
@@ -114,16 +182,17 @@ impl<'a> TakeContent<'a> for Blocks<'a> {
 }
 
 impl<T> Reader<'_, T> {
-    fn take(&mut self, version: Option<RawStr<'_>>, blocks: Blocks<'_>) {
+    fn take(&mut self, message: Id, version: Option<RawStr<'_>>, blocks: Blocks<'_>) {
         let version = version.and_then(RawStr::decode).and_then(|text| String::from_utf8(text.into_owned()).ok());
         for (id, tool, input) in blocks.asked {
-            let tool = tool.text().unwrap_or_default().into_owned();
-            let checked = (self.check)(&tool, version.as_deref(), input);
-            self.calls.asked.entry(id).or_insert((tool, checked));
+            self.file.ask(message, id, input, || {
+                let tool = tool.text().unwrap_or_default().into_owned();
+                let verdict = (self.check)(&tool, version.as_deref(), input);
+                (tool, verdict)
+            });
         }
         for (id, is_error, start) in blocks.answered {
-            let text = start.chars().take(self.answer_chars).collect();
-            self.calls.answered.entry(id).or_insert((is_error, text));
+            self.file.answer(id, (is_error, start.chars().take(self.answer_chars).collect()));
         }
     }
 }
@@ -138,11 +207,9 @@ impl<T> TakeRecords for Reader<'_, T> {
         let start = Start { text: Vec::new(), bytes_max: self.answer_chars.saturating_mul(4) };
         let mut blocks = Blocks { asked: Vec::new(), answered: Vec::new(), start };
         let envelope = Envelope::read(cursor, &mut blocks)?;
-        if let Some(data) = envelope.data {
-            // The record of a subagent that its parent repeats; data that break off say nothing.
-            ProgressFields::read(data, &mut blocks).map(drop).unwrap_or_default();
-        }
-        self.take(envelope.version, blocks);
+        // The record of a subagent that its parent repeats; data that break off say nothing.
+        let repeated = envelope.data.and_then(|data| ProgressFields::read(data, &mut blocks).ok()?.record);
+        self.take(repeated.unwrap_or(envelope).message_id(), envelope.version, blocks);
         Ok(())
     }
 }

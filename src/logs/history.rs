@@ -295,7 +295,8 @@ impl History {
             eviction.call = place[eviction.call];
         }
         let mut last: BTreeMap<Reader, (Millis, u64)> = BTreeMap::new();
-        let is_before = |message: &&Message| message.tells_prompt() && (NO_TIME + 1..window.start).contains(&message.ts);
+        let is_before =
+            |message: &&Message| message.tells_prompt() && (NO_TIME + 1..window.start).contains(&message.ts);
         for message in self.messages.iter().filter(is_before) {
             let here = (message.ts, message.prompt_tokens());
             let known = last.entry(self.reader(message)).or_insert(here);

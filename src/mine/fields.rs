@@ -28,7 +28,8 @@ const VOCABULARY: usize = 0;
 #[derive(Default)]
 pub struct CallFields {
     names: Names,
-    answers: IdMap<Id, JsonAnswer>,
+    /// By call and by what names the text, if all of it was held: other makers' models give ids again.
+    answers: IdMap<(Id, Id), JsonAnswer>,
 }
 
 /// An answer in JSON.
@@ -63,7 +64,7 @@ impl CallFields {
             if !block.call.is_some() {
                 continue;
             }
-            let answer = self.answers.entry(block.call).or_default();
+            let answer = self.answers.entry((block.call, block.named)).or_default();
             answer.tokens = answer.tokens.max(u64::from(block.tokens[VOCABULARY]));
             let field = answer.fields.entry(symbols[row.name.0 as usize]).or_default();
             field.tokens = field.tokens.max(u64::from(row.tokens[VOCABULARY]));
@@ -186,7 +187,8 @@ pub fn uses(history: &History, names: &Names, found: &CallFields) -> FieldUses {
         let label = label(names.text(call.tool), names.text(call.endpoint));
         let sums = tools.entry(label).or_default();
         sums.tool.answers += 1;
-        if let Some(answer) = found.answers.get(&call.id) {
+        let answer = [call.body, Id::NONE].iter().find_map(|text| found.answers.get(&(call.id, *text)));
+        if let Some(answer) = answer {
             sums.add(answer, session, &found.names);
         }
     }

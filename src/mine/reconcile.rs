@@ -176,7 +176,7 @@ fn calls_of_input(books: &Reconciled<'_>) -> Sum {
         let mut nameless = NamelessCalls::default();
         let calls = totals::asked(file).into_iter().filter(|(_, call)| !call.is_some());
         calls
-            .map(|(asked, _)| (nameless.name(asked), asked.message))
+            .map(|(asked, _)| (nameless.name(asked.message, asked.input_bytes), asked.message))
             .filter(|(name, _)| name.is_some())
             .collect::<Vec<_>>()
     };

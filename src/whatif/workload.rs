@@ -111,7 +111,7 @@ impl Workload {
         Counted {
             files,
             days: starts().min().zip(starts().max()).map(|(first, last)| (date(first), date(last))),
-            sessions: timeline.sessions.len() as u64,
+            sessions: timeline.counted_sessions().len() as u64,
             requests: timeline.counted().count() as u64,
             skipped: timeline.skipped.clone(),
         }

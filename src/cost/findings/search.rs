@@ -286,9 +286,10 @@ fn waited(evidence: &BillEvidence<'_>, case: &Case) -> Option<Waited> {
     }
     let seconds: Vec<f64> = waits.by_session.values().map(|millis| *millis as f64 / 1e3).collect();
     let total: f64 = seconds.iter().sum();
-    let (lower, upper) = sum_interval(&seconds, timeline.sessions.len(), &rules.resampling, TAIL)?;
+    let sessions = timeline.counted_sessions().len();
+    let (lower, upper) = sum_interval(&seconds, sessions, &rules.resampling, TAIL)?;
     let a_day = |seconds: f64| seconds / days.len().max(1) as f64;
-    let enough = timeline.sessions.len() as u64 >= rules.sessions_min;
+    let enough = sessions as u64 >= rules.sessions_min;
     (enough && a_day(lower) >= waits.seconds_a_day_min).then(|| Waited {
         seconds: total,
         seconds_a_day: a_day(total),

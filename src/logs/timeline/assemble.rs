@@ -199,6 +199,44 @@ fn unnamed(file: &Id, record: u32) -> Id {
     Id::of(&[&file.0[..], &record.to_le_bytes()].concat())
 }
 
+/// Which request made which call.
+#[derive(Default)]
+struct CallsMade {
+    latest: IdMap<Id, (u32, u32)>,
+    /// Calls of one id: other makers' models number them anew in each conversation, or in each answer.
+    again: IdMap<Id, CallsOfOneId>,
+}
+
+#[derive(Default)]
+struct CallsOfOneId {
+    requests: BTreeSet<u32>,
+    latest_of_track: BTreeMap<u32, u32>,
+}
+
+impl CallsMade {
+    fn add(&mut self, call: Id, request: u32, track: u32) {
+        let Some(before) = self.latest.insert(call, (request, track)).filter(|before| before.0 != request) else {
+            return;
+        };
+        let again = self.again.entry(call).or_default();
+        for (request, track) in [before, (request, track)] {
+            again.requests.insert(request);
+            again.latest_of_track.insert(track, request);
+        }
+    }
+
+    fn has(&self, call: Id, request: u32) -> bool {
+        self.latest.get(&call).is_some_and(|latest| latest.0 == request)
+            || self.again.get(&call).is_some_and(|again| again.requests.contains(&request))
+    }
+
+    /// The request whose call a result in a track is for; a fork may answer one of another track, if there is only one.
+    fn asker(&self, call: Id, track: u32) -> Option<u32> {
+        let (latest, _) = *self.latest.get(&call)?;
+        self.again.get(&call).map_or(Some(latest), |again| again.latest_of_track.get(&track).copied())
+    }
+}
+
 /// All that is being put together.
 pub(super) struct Assembly<'a> {
     pub(super) files: &'a [File<'a>],
@@ -216,9 +254,9 @@ pub(super) struct Assembly<'a> {
     members: Vec<u32>,
     /// See [`partly_billed`].
     partly_billed: IdSet<Id>,
-    /// Requests by `message.id`, and by the calls in their answers.
+    /// Requests by `message.id`.
     by_message: IdMap<Id, u32>,
-    by_call: IdMap<Id, u32>,
+    calls_made: CallsMade,
     /// Parts of answers that make calls, by [`Self::part_name`].
     parts_with_calls: IdSet<u64>,
     pub(super) chain_index: BTreeMap<ChainId, u32>,
@@ -262,7 +300,7 @@ impl<'a> Assembly<'a> {
             members: Vec::new(),
             partly_billed: partly_billed(files),
             by_message: IdMap::default(),
-            by_call: IdMap::default(),
+            calls_made: CallsMade::default(),
             parts_with_calls: IdSet::default(),
             chain_index: BTreeMap::new(),
             agent_types: agent_types(files),
@@ -275,7 +313,7 @@ impl<'a> Assembly<'a> {
     /// By what copies and parents were found is as large as the records themselves.
     fn forget_ids(&mut self) {
         (self.known, self.superseded) = Default::default();
-        (self.by_message, self.by_call, self.parts_with_calls) = Default::default();
+        (self.by_message, self.calls_made, self.parts_with_calls) = Default::default();
     }
 
     /// What was put together in them stands in the timeline now. Tells how many nodes no request sent.
@@ -452,8 +490,8 @@ impl<'a> Assembly<'a> {
 
     fn said(&mut self, node: u32, row: &RecordRow, track: u32) {
         let results = self.blocks_of(node).iter().filter(|block| block.kind == BlockKind::ToolResult);
-        let asked = results.filter(|block| block.call.is_some()).find_map(|block| self.by_call.get(&block.call));
-        if let Some(&asked) = asked {
+        let mut named = results.filter(|block| block.call.is_some());
+        if let Some(asked) = named.find_map(|block| self.calls_made.asker(block.call, track)) {
             self.nodes[node as usize].tip = asked;
         }
         let track = &mut self.tracks[track as usize];
@@ -485,10 +523,10 @@ impl<'a> Assembly<'a> {
         answer.is_request || self.partly_billed.contains(&answer.message)
     }
 
-    /// Whether a record makes a call that no answer has made so far: it is no copy, the rest of its message is elsewhere.
-    fn asks_more(&self, node: u32) -> bool {
+    /// Whether a record makes a call that its request has not made so far: it is no copy, the rest of its message is elsewhere.
+    fn asks_more(&self, node: u32, request: u32) -> bool {
         let mut calls = self.blocks_of(node).iter().filter(|block| block.kind == BlockKind::ToolUsage);
-        calls.any(|block| block.call.is_some() && !self.by_call.contains_key(&block.call))
+        calls.any(|block| block.call.is_some() && !self.calls_made.has(block.call, request))
     }
 
     /// Whether a record with calls stands twice, without a uuid or under two: it holds nothing but calls that the request has
@@ -496,9 +534,7 @@ impl<'a> Assembly<'a> {
     fn asks_again(&self, node: u32, request: u32) -> bool {
         let blocks = self.blocks_of(node);
         let is_known = |block: &BlockRow| {
-            block.kind == BlockKind::ToolUsage
-                && block.call.is_some()
-                && self.by_call.get(&block.call) == Some(&request)
+            block.kind == BlockKind::ToolUsage && block.call.is_some() && self.calls_made.has(block.call, request)
         };
         blocks.iter().any(is_known)
             && (blocks.iter().all(is_known) || self.parts_with_calls.contains(&self.part_name(node, request)))
@@ -537,7 +573,8 @@ impl<'a> Assembly<'a> {
         let request = match known.copied() {
             Some(request) => {
                 self.merge_usage(self.nodes[node as usize].file, answer, track);
-                let is_elsewhere = self.requests[request as usize].request.chain != track && !self.asks_more(node);
+                let is_elsewhere =
+                    self.requests[request as usize].request.chain != track && !self.asks_more(node, request);
                 if is_elsewhere || self.asks_again(node, request) {
                     self.nodes[node as usize].tip = request;
                     self.skip("duplicate_message");
@@ -549,7 +586,8 @@ impl<'a> Assembly<'a> {
         };
         self.nodes[node as usize].tip = request;
         for call in self.blocks_of(node).iter().map(|block| block.call).filter(|call| call.is_some()) {
-            self.by_call.entry(call).or_insert(request);
+            let chain = self.requests[request as usize].request.chain;
+            self.calls_made.add(call, request, chain);
         }
         if self.blocks_of(node).iter().any(|block| block.kind == BlockKind::ToolUsage) {
             self.parts_with_calls.insert(self.part_name(node, request));

@@ -261,7 +261,7 @@ impl Layout<'_> {
         for (index, call) in (0..).zip(&self.out.calls).filter(|(_, call)| call.id.is_some()) {
             let first = *calls.entry(call.id).or_insert(index);
             let last = again.get(&call.id).and_then(|known| known.last()).copied().unwrap_or(first);
-            let asked = |call: u32| self.request_of(self.out.calls[call as usize].asked);
+            let asked = |call: u32| self.out.request_of_block(self.out.calls[call as usize].asked);
             if last != index && asked(last) != asked(index) {
                 again.entry(call.id).or_insert_with(|| vec![first]).push(index);
             }
@@ -283,12 +283,13 @@ impl Layout<'_> {
                 (call.answered, call.text, call.is_error) = (block, text, is_error);
             }
         }
+        calls.retain(|id, _| !again.contains_key(id));
         self.note_unsent_errors(&calls);
         orphans
     }
 
     /// A result behind the last request, or right before a compaction, was sent to nobody: how its call ended it tells all the
-    /// same.
+    /// same, where it can only be for one.
     fn note_unsent_errors(&mut self, calls: &IdMap<Id, u32>) {
         let unsent = (0..).zip(&self.placed).filter(|(_, placed)| **placed == NONE).map(|(node, _)| node);
         for row in unsent.flat_map(|node: u32| self.assembly.blocks_of(node)) {
@@ -317,11 +318,6 @@ impl Layout<'_> {
         // A copy may hold more than what it repeats.
         let within = offset < self.assembly.row(node).blocks.len() as u32;
         (first != NONE && within).then(|| first + offset)
-    }
-
-    /// The request that a block belongs to.
-    fn request_of(&self, block: u32) -> u32 {
-        self.out.requests.partition_point(|request| request.outputs.end <= block) as u32
     }
 
     /// The record that holds a block of a file, and which of its blocks that is.
@@ -389,7 +385,7 @@ impl Layout<'_> {
             if found.len() == start && row.kind != ReferenceKind::EditSource {
                 continue;
             }
-            let request = self.request_of(block);
+            let request = self.out.request_of_block(block);
             let call = self.out.blocks[block as usize].call;
             let sources = start as u32..found.len() as u32;
             of_file.made.push((block, Reference { kind: row.kind, request, call, sources, cut: row.cut }));

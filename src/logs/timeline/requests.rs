@@ -3,7 +3,7 @@
 //!
 //! This is the ground on which policies about a context are replayed (caching, compaction, trimming, tool lists).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::ops::{Deref, Range};
 use std::sync::Arc;
@@ -579,9 +579,19 @@ impl Timeline {
         &self.requests[range.start as usize..range.end as usize]
     }
 
+    /// The request that a block belongs to.
+    pub fn request_of_block(&self, block: u32) -> u32 {
+        self.requests.partition_point(|request| request.outputs.end <= block) as u32
+    }
+
     /// The requests that count, with their places; see [`Marks::UNCOUNTED`].
     pub fn counted(&self) -> impl Iterator<Item = (u32, &Request)> {
         (0..).zip(&self.requests).filter(|(_, request)| request.counts())
+    }
+
+    /// The sessions with a request that counts. Others are there for what was forked off them.
+    pub fn counted_sessions(&self) -> BTreeSet<u32> {
+        self.counted().map(|(_, request)| self.session_of_chain(request.chain)).collect()
     }
 
     /// Whether a block came with a request that counts, or answered one.

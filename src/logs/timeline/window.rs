@@ -100,17 +100,7 @@ struct Kept {
 impl Kept {
     fn of(from: &Timeline, window: &Range<Millis>) -> Self {
         let counted = Places::of(from.requests.iter().map(|request| is_within(window, request.start)));
-        let mut requests = vec![false; from.requests.len()];
-        let mut blocks = vec![false; from.blocks.len()];
-        for chain in &from.chains {
-            // What a chain was sent before the last request that counts stood in its context, or in the cache.
-            let Some(last) = chain.requests.clone().rev().find(|&request| counted.keeps(request)) else { continue };
-            for request in chain.requests.start as usize..=last as usize {
-                requests[request] = true;
-                let Request { inputs, outputs, .. } = &from.requests[request];
-                blocks[inputs.start as usize..outputs.end as usize].fill(true);
-            }
-        }
+        let (requests, blocks) = sent_before(from, &counted);
         let requests = Places::of(requests.into_iter());
         let blocks = Places::of(blocks.into_iter());
         let calls = Places::of(from.calls.iter().map(|call| blocks.keeps(call.asked)));
@@ -160,6 +150,31 @@ impl Kept {
             out.references.push(reference);
         }
     }
+}
+
+/// The requests, and their blocks, up to the last one of each chain that counts: what a chain was sent before stood in its
+/// context, or in the cache. So did what a fork was forked off.
+fn sent_before(from: &Timeline, counted: &Places) -> (Vec<bool>, Vec<bool>) {
+    let mut requests = vec![false; from.requests.len()];
+    let mut blocks = vec![false; from.blocks.len()];
+    let last_of = |chain: &Chain| chain.requests.clone().rev().find(|&request| counted.keeps(request));
+    let mut ends: Vec<u32> = from.chains.iter().filter_map(last_of).collect();
+    while let Some(end) = ends.pop() {
+        let chain = from.chain(from.request(end).chain);
+        for request in (chain.requests.start..=end).rev() {
+            if requests[request as usize] {
+                break;
+            }
+            let Request { inputs, outputs, .. } = from.request(request);
+            requests[request as usize] = true;
+            blocks[inputs.start as usize..outputs.end as usize].fill(true);
+        }
+        let segments = &from.segments[chain.segments.start as usize..chain.segments.end as usize];
+        let sent = segments.iter().take_while(|segment| segment.requests.start <= end);
+        let bases = sent.map(|segment| segment.after).filter(|&after| after != NONE && !requests[after as usize]);
+        ends.extend(bases);
+    }
+    (requests, blocks)
 }
 
 /// Where each row of a list goes when only some are kept.

@@ -330,12 +330,11 @@ fn checked(input: &Input, workload: &Workload, rules: &Rules, checker: &Checker)
     let mut found = ArgCheck::default();
     // A window is one of requests: calls count with the request that made them.
     let within: Option<IdSet<Id>> =
-        (input.window != window::ALL).then(|| workload.timeline.counted_calls().map(|(_, call)| call.id).collect());
-    for (id, (tool, verdict)) in calls.asked.iter().filter(|(id, _)| within.as_ref().is_none_or(|set| set.contains(id)))
-    {
-        let answer = calls.answered.get(id);
-        let truth = answer.map_or(Truth::Unanswered, |(is_error, text)| rules.truth.of(Some((*is_error, text))));
-        tally(&mut found, tool, verdict, truth);
+        (input.window != window::ALL).then(|| workload.timeline.counted().map(|(_, request)| request.id).collect());
+    let is_within = |message: &Id| within.as_ref().is_none_or(|messages| messages.contains(message));
+    for (_, call) in calls.iter().filter(|((message, _), _)| is_within(message)) {
+        let answer = call.answer.as_ref().map(|(is_error, text)| (*is_error, text.as_str()));
+        tally(&mut found, &call.tool, &call.verdict, rules.truth.of(answer));
     }
     (found, failures)
 }

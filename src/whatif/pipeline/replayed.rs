@@ -6,14 +6,16 @@
 //! A result that is sent in fewer tokens is written to the cache once and read from it many times, so that a share of
 //! tool-response tokens says little about the bill.
 
+use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
 use serde_json::{Value, json};
 
 use crate::base::error::{Error, Result};
-use crate::base::id::{Id, IdMap};
+use crate::base::id::Id;
 use crate::frames::input::Input;
 use crate::frames::input::timeline::TimelineDetail;
+use crate::logs::history::{Call, History};
 use crate::logs::timeline::requests::Timeline;
 use crate::replay::input::ReplayInput;
 use crate::replay::reach::Reach;
@@ -48,11 +50,11 @@ impl ReplayedLayers {
         settings: &Settings,
         reach: Option<&Reach>,
     ) -> Self {
-        let calls: IdMap<Id, u32> = (0..).zip(&timeline.calls).map(|(index, call)| (call.id, index)).collect();
+        let places = places_in(timeline, &laid.history);
         let replayed = |extended: bool| {
             let scenario = Scenario::new(settings, &laid.tape, laid.options(extended));
             let scenario = reach.map_or(scenario.clone(), |reach| scenario.within(reach, &laid.tape));
-            sent(laid, &scenario, &calls)
+            sent(laid, &scenario, &places)
         };
         let (published, extended) = input.pool.install(|| rayon::join(|| replayed(false), || replayed(true)));
         let unstudied = laid.tape.responses.iter().filter(|response| response.outcome == TapeEntry::Unstudied).count();
@@ -68,8 +70,26 @@ impl ReplayedLayers {
     }
 }
 
-fn sent(laid: &ReplayInput, scenario: &Scenario, calls: &IdMap<Id, u32>) -> Vec<SentResult> {
-    let call_of = |response: u32| calls.get(&laid.history.calls[response as usize].id).copied();
+/// Where each call of a history stands in the timeline. Of several of one id, as other makers' models give them, those of a
+/// session follow each other in both in the same order.
+fn places_in(timeline: &Timeline, history: &History) -> Vec<Option<u32>> {
+    let mut known: HashMap<Id, HashMap<Id, VecDeque<u32>>> = HashMap::new();
+    for (index, call) in (0..).zip(&timeline.calls) {
+        let chain = &timeline.chain(timeline.request(timeline.request_of_block(call.asked)).chain);
+        let session = timeline.sessions[chain.session as usize].id;
+        known.entry(call.id).or_default().entry(session).or_default().push_back(index);
+    }
+    let place = |call: &Call| {
+        let of_id = known.get_mut(&call.id)?;
+        let session = history.sessions[history.chains[call.chain as usize].session as usize].id;
+        let is_only = of_id.len() == 1 && of_id.values().all(|calls| calls.len() == 1);
+        if is_only { of_id.values().next()?.front().copied() } else { of_id.get_mut(&session)?.pop_front() }
+    };
+    history.calls.iter().map(place).collect()
+}
+
+fn sent(laid: &ReplayInput, scenario: &Scenario, places: &[Option<u32>]) -> Vec<SentResult> {
+    let call_of = |response: u32| places[response as usize];
     let mut sent = Vec::new();
     replay_each(&laid.tape, scenario, &mut |index, decision| {
         let response = &laid.tape.responses[index as usize];

@@ -86,7 +86,7 @@ pub fn own(
         read: Portion { k: billed.spent.read, n: billed.spent.prompt() },
         idle_cost: expired.cost_again.share_of(&billed.cost),
         ideal: study.ideal.iter().map(|ideal| (ideal.seconds, readable(simulator, baseline, ideal.seconds))).collect(),
-        compacted: Portion { k: compacted.len() as u64, n: timeline.sessions.len() as u64 },
+        compacted: Portion { k: compacted.len() as u64, n: timeline.counted_sessions().len() as u64 },
         steps: steps.len() as u64,
         longest_time: longest(&steps, study.longest_calls_percent),
     }

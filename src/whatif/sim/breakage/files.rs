@@ -14,12 +14,6 @@ use crate::whatif::compaction::outcome::Rereads;
 use crate::whatif::sim::breakage::rows::{EditAges, RiskRow, SourceAgeRow};
 use crate::whatif::sim::breakage::{BreakageThresholds, FileTools};
 
-/// The request that a block belongs to.
-pub fn request_of(timeline: &Timeline, block: u32) -> u32 {
-    let behind = timeline.requests.partition_point(|request| request.inputs.start <= block);
-    u32::try_from(behind.saturating_sub(1)).expect("fewer than 2^32 requests")
-}
-
 /// The calls that a request answered with, as indices into [`Timeline::calls`].
 pub fn calls_of(timeline: &Timeline, request: u32) -> Range<usize> {
     let outputs = &timeline.request(request).outputs;
@@ -139,7 +133,7 @@ fn age(timeline: &Timeline, edit: &Reference) -> Option<u32> {
 
 /// The human turn of a block within its chain. Results that came before the person wrote belong to the turn before.
 pub fn turn_of(timeline: &Timeline, block: u32) -> u32 {
-    let request = &timeline.requests[request_of(timeline, block) as usize];
+    let request = timeline.request(timeline.request_of_block(block));
     let is_human = |&index: &u32| timeline.blocks[index as usize].kind == BlockKind::Human;
     let opened = request.inputs.clone().find(is_human).filter(|_| request.marks.has(Marks::HUMAN));
     if opened.is_some_and(|human| block < human) { request.turn.saturating_sub(1) } else { request.turn }

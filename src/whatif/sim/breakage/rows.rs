@@ -8,7 +8,7 @@ use serde::Serialize;
 use crate::base::stats::Share;
 use crate::logs::timeline::requests::{NONE, Reference, ReferenceKind, Timeline};
 use crate::whatif::sim::breakage::detect::{Detectors, ShownBlocks};
-use crate::whatif::sim::breakage::files::{Access, request_of};
+use crate::whatif::sim::breakage::files::Access;
 
 /// How sure it is that something broke.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, strum::IntoStaticStr)]
@@ -305,7 +305,7 @@ fn natural_rereads(detectors: &Detectors<'_>) -> Share {
     let readings = counted.filter(|&call| files.access[call] == Access::Read);
     let (mut again, mut all) = (0, 0);
     for call in readings {
-        let shown = || ShownBlocks::to(timeline, request_of(timeline, timeline.calls[call].asked));
+        let shown = || ShownBlocks::to(timeline, timeline.request_of_block(timeline.calls[call].asked));
         let before = files.reading[call];
         all += 1;
         again += u64::from(before != NONE && shown().contains(before));
