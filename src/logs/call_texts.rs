@@ -51,7 +51,8 @@ pub fn read_all<T: Send>(
 
 /// The calls of all files, each once.
 fn merged<T>(files: Vec<FileCalls<T>>) -> BTreeMap<CallKey, CheckedCall<T>> {
-    let (mut calls, mut loose): (BTreeMap<CallKey, CheckedCall<T>>, Vec<(Id, AnswerStart)>) = Default::default();
+    let mut calls: BTreeMap<CallKey, CheckedCall<T>> = BTreeMap::new();
+    let mut loose: Vec<(Id, AnswerStart)> = Vec::new();
     for file in files {
         loose.extend(file.loose);
         for (key, call) in file.calls {

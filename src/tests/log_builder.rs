@@ -299,7 +299,8 @@ impl Told {
     /// The whole history as lines, with names instead of symbols: equal for equal histories in whatever order the
     /// files were read.
     pub fn lines(&self) -> Vec<String> {
-        let History { sessions, chains, calls, messages, evictions, prompts, talk_compactions, merged } = &self.history;
+        let History { sessions, chains, calls, messages, evictions, prompts, talk_compactions, merged, held_before } =
+            &self.history;
         let name = |sym| self.corpus.names.text(sym);
         let zero = crate::base::names::Sym(0);
         let sessions =
@@ -312,8 +313,8 @@ impl Told {
         });
         let messages = messages.iter().map(|row| format!("{} {row:?}", name(row.model)).replace(&sym(row.model), ""));
         let evictions = evictions.iter().map(|row| format!("{row:?}"));
-        let merged = [format!("{prompts:?}"), format!("{talk_compactions:?}"), format!("{merged:?}")];
-        sessions.chain(chains).chain(calls).chain(messages).chain(evictions).chain(merged).collect()
+        let merged = format!("{prompts:?} {talk_compactions:?} {merged:?} {held_before:?}");
+        sessions.chain(chains).chain(calls).chain(messages).chain(evictions).chain([merged]).collect()
     }
 }
 

@@ -7,7 +7,7 @@ use parquet::file::reader::{FileReader, SerializedFileReader};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use super::harness::{Home, session};
+use super::harness::{CallLines, Home, session};
 use crate::base::names::Sym;
 use crate::base::significance::Chance;
 use crate::frames::edge::{Edge, EdgeSum, EdgeSums, EdgeThresholds, EndSum, Turns};
@@ -469,6 +469,41 @@ fn a_follow_up_that_changed_is_told_from_one_that_did_not() {
     assert_eq!((row("Bash")["a_count"].as_u64(), row("Bash")["b_count"].as_u64()), (Some(0), Some(45)));
     let same = home.json(&["mine", "compare", &a, &a]);
     assert_eq!(same["changed"], 0);
+}
+
+/// Sizes that change are found, whichever side is named first, and constant ones too.
+#[test]
+fn sizes_that_changed_are_told_from_either_side() {
+    let home = Home::new();
+    let logs = |dir: &str, chars: &dyn Fn(usize) -> usize| {
+        let call = |number: usize| {
+            CallLines {
+                session: dir,
+                number,
+                tool: "Grep",
+                input: "/secretpath/secretfile.rs",
+                body: &"b".repeat(chars(number)),
+                model: "claude-opus-4-6",
+            }
+            .text()
+        };
+        home.write(&format!("{dir}/s.jsonl"), (0..30).map(call).collect::<String>());
+        home.path(dir).display().to_string()
+    };
+    let growing = |least: usize| move |number: usize| least + number;
+    for (small, large) in
+        [(logs("small", &growing(100)), logs("large", &growing(900))), (logs("short", &|_| 50), logs("long", &|_| 160))]
+    {
+        let row = |a: &str, b: &str| {
+            let report = home.json(&["mine", "compare", a, b]);
+            let row = report["changes"].as_array().unwrap().iter().find(|row| row["what"] == "size").unwrap();
+            (row["changed"].clone(), row["q"].as_f64().unwrap())
+        };
+        let (there, back) = (row(&small, &large), row(&large, &small));
+        assert_eq!(there, back);
+        assert_eq!(there.0, true);
+        assert_eq!(row(&small, &small).0, false);
+    }
 }
 
 /// A Read with a path.

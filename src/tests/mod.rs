@@ -38,6 +38,7 @@ mod format_page;
 mod harness;
 mod hint_texts;
 mod hostile;
+mod ids_again;
 mod inner_formats;
 mod journal;
 mod journal_commands;

@@ -151,3 +151,42 @@ fn doctor_looks_at_all_logs_whatever_window_it_is_asked_about() {
     let told = home.run(&["doctor", "--no-lake", "--since", CUT]).out;
     assert!(told.contains("ok    reach"), "{told}");
 }
+
+/// What a fork goes on from stood in its context, in whichever session it was read.
+#[test]
+fn a_fork_that_goes_on_in_a_window_carries_what_it_was_forked_off() {
+    let mut told = Told::new("lantern-1", "/home/user/lantern", BEFORE_CUT_S);
+    let mut context = 15_000;
+    told.ask(OPUS, 0, context, 300);
+    for step in 0..5 {
+        let text = format!("line {step} as it was read\n").repeat(300);
+        told.call(OPUS, (context, 2_000, 200), "Read", json!(text));
+        context += 2_000;
+    }
+    let before = told.text.clone();
+    told.second = BEFORE_CUT_S + 3_600;
+    told.ask(OPUS, 0, context + 500, 300).ask(OPUS, context + 500, 400, 300);
+    let (same, forked) = (Home::new(), Home::new());
+    place(&same, &told);
+    let name = |session: &str| format!(".claude/projects/-home-user-lantern/{session}.jsonl");
+    forked.write(&name("lantern-1"), before);
+    forked.write(&name("lantern-2"), told.text.replace(r#""sessionId":"lantern-1""#, r#""sessionId":"lantern-2""#));
+    for key in ["tool", "content"] {
+        let [same, forked] = [&same, &forked].map(|home| rows(home, &["--by", key, "--since", CUT]));
+        assert_eq!(same, forked, "{key}");
+    }
+    let requests = |home: &Home| home.json(&["report", "--since", CUT])["spent"].clone();
+    assert_eq!(requests(&same), requests(&forked));
+}
+
+/// What entered a context before the window did not enter it there.
+#[test]
+fn the_parts_of_a_history_entered_no_more_than_the_whole() {
+    let home = home();
+    let entered = |window: &[&str]| {
+        let out = home.run(&[&["replay"], window].concat()).out;
+        let words = out.split(" of the ").nth(1).and_then(|rest| rest.split(" tokens that entered").next());
+        words.unwrap_or_else(|| panic!("{out}")).replace(',', "").parse::<u64>().unwrap()
+    };
+    assert_eq!(entered(&["--until", "2026-01-02"]) + entered(&["--since", CUT]), entered(&[]));
+}
