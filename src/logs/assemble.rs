@@ -5,6 +5,7 @@
 //! (place, time, ids), never by the order in which files were read.
 
 use crate::logs::trace::CallRow;
+use std::borrow::Cow;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::Range;
@@ -106,7 +107,7 @@ fn facts(file: &SourceRows, names: &Names) -> FileFacts {
         }
     }
     // What was said is a fact as a prompt; where it stands in the tree is not.
-    for mark in rows.marks.iter().filter(|mark| mark.kind != MarkKind::Said) {
+    for mark in marks(file).iter().filter(|mark| mark.kind.is_event()) {
         facts.add(At::Record(mark.record), &[&[mark.kind as u8], &mark.id.0, &mark.other.0, &reader(mark.chain)]);
     }
     facts
@@ -181,6 +182,20 @@ fn last_before(marks: &BTreeMap<u32, Vec<Mark>>, asked: &ToolUse) -> Id {
     before.checked_sub(1).map_or(Id::NONE, |last| marks[last].id)
 }
 
+/// The marks of a file, by the names that originals have: records behind a copy in a fork know it by its own. Where it stood may
+/// have been read at another time.
+fn marks(file: &SourceRows) -> Cow<'_, [MarkRow]> {
+    let marks = &file.rows.marks;
+    let copied = marks.iter().filter(|mark| mark.kind == MarkKind::Copied);
+    let originals: IdMap<Id, Id> = copied.map(|mark| (mark.other, mark.id)).collect();
+    if originals.is_empty() {
+        return Cow::Borrowed(marks);
+    }
+    let original = |id: Id| originals.get(&id).copied().unwrap_or(id);
+    let named = marks.iter().filter(|mark| mark.kind != MarkKind::Copied);
+    named.map(|mark| MarkRow { other: original(mark.other), ..*mark }).collect()
+}
+
 /// Prompts of a file.
 fn prompts(file: &SourceRows) -> BTreeMap<u32, Vec<Mark>> {
     let mut out: BTreeMap<u32, Vec<Mark>> = BTreeMap::new();
@@ -199,7 +214,8 @@ fn named(file: &SourceRows, mark: &MarkRow) -> Mark {
 
 /// Follows the parents of inline side-chain records up to the prompt that began the side chain.
 fn side_chain_roots(file: &SourceRows) -> BTreeMap<u32, Id> {
-    let links = || file.rows.marks.iter().filter(|mark| mark.kind == MarkKind::Link);
+    let marks = marks(file);
+    let links = || marks.iter().filter(|mark| mark.kind == MarkKind::Link);
     let parents: IdMap<Id, Id> = links().map(|mark| (mark.id, mark.other)).collect();
     let mut known: IdMap<Id, Id> = IdMap::default();
     links()
@@ -230,13 +246,13 @@ fn compactions(file: &SourceRows) -> BTreeMap<u32, Vec<Mark>> {
     let mut out: BTreeMap<u32, Vec<Mark>> = BTreeMap::new();
     let boundaries: IdSet<Id> =
         file.rows.marks.iter().filter(|mark| mark.kind == MarkKind::Boundary).map(|mark| mark.id).collect();
-    for mark in &file.rows.marks {
+    for mark in marks(file).iter() {
         let known = out.entry(mark.chain).or_default();
         let follows = known.last().is_some_and(|last| mark.record - last.record <= SUMMARY_WITHIN_RECORDS);
         let opens = match mark.kind {
             MarkKind::Boundary => true,
             MarkKind::Summary => !follows && !boundaries.contains(&mark.other),
-            MarkKind::Evicted | MarkKind::Link | MarkKind::Prompt | MarkKind::Said => false,
+            MarkKind::Evicted | MarkKind::Link | MarkKind::Prompt | MarkKind::Said | MarkKind::Copied => false,
         };
         if opens {
             // A summary whose boundary another file has is that compaction all the same.
@@ -263,7 +279,7 @@ fn sessions(files: &[File<'_>], names: &Names) -> Vec<Session> {
         let own: IdSet<Id> = file.rows.rows.sessions.iter().map(|row| row.session).collect();
         // A file that says nothing is no session either.
         let rows_of = &file.rows.rows;
-        let has_mark = rows_of.marks.iter().any(|mark| mark.kind != MarkKind::Said);
+        let has_mark = rows_of.marks.iter().any(|mark| mark.kind.is_event());
         let is_empty = rows_of.calls.is_empty() && rows_of.messages.is_empty() && !has_mark;
         let told = rows_of.chains.iter().filter(|_| !file.age.is_repeated && !is_empty).map(|key| file.session(key));
         // The records of the file that carry no `sessionId`.
@@ -705,7 +721,7 @@ fn rewinds<'a>(files: &'a [File<'a>]) -> Vec<(&'a File<'a>, Vec<Rewind>)> {
     let of_file = |file: &File<'_>| {
         let mut rewinds = Vec::new();
         let mut said: IdMap<(u32, Id), u32> = IdMap::default();
-        for mark in file.rows.rows.marks.iter().filter(|mark| mark.kind == MarkKind::Said) {
+        for mark in marks(file.rows).iter().filter(|mark| mark.kind == MarkKind::Said) {
             let MarkRow { chain, record, id, other, .. } = *mark;
             // What it goes on from, if that was said itself; else what was said first behind the same record.
             let first = if other.is_some() { *said.entry((chain, other)).or_insert(record) } else { 0 };

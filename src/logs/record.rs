@@ -7,7 +7,7 @@
 use memchr::memmem;
 
 use crate::base::damage::Reason;
-use crate::base::id::{Id, IdMap};
+use crate::base::id::Id;
 use crate::base::json::{Cursor, RawStr};
 use crate::base::names::Sym;
 use crate::logs::content::MessageFields;
@@ -31,8 +31,6 @@ pub struct Extractor<'v> {
     version: Memo<Sym>,
     chains: ChainIndex,
     sessions: SessionPlaces,
-    /// By `uuid` of a copy in a fork: that of its original, which may be another one.
-    originals: IdMap<Id, Id>,
 }
 
 impl<'v> Extractor<'v> {
@@ -46,7 +44,6 @@ impl<'v> Extractor<'v> {
             version: Memo::default(),
             chains: ChainIndex::default(),
             sessions: SessionPlaces::default(),
-            originals: IdMap::default(),
         }
     }
 
@@ -64,9 +61,6 @@ impl<'v> Extractor<'v> {
         self.trace.counters.records += 1;
         for reason in std::mem::take(&mut self.draft.damage) {
             self.damage(reason);
-        }
-        if envelope.copied.is_some() {
-            self.originals.insert(envelope.own_uuid(), envelope.uuid());
         }
         let kind = self.count_type(envelope);
         let ts = self.timestamp(envelope);
@@ -179,18 +173,12 @@ impl<'v> Extractor<'v> {
         let other = match envelope.parent {
             _ if self.draft.is_restart() => Id::NONE,
             ParentField::Absent => return,
-            _ => self.above(envelope),
+            parent => parent.id(),
         };
         if !envelope.is_sidechain() {
             let mark = MarkRow { record, kind: MarkKind::Said, other, ts: NO_TIME, ..MarkRow::default() };
             self.mark(envelope, mark);
         }
-    }
-
-    /// The record that a record follows.
-    fn above(&self, envelope: &Envelope<'_>) -> Id {
-        let parent = envelope.parent.id();
-        self.originals.get(&parent).copied().unwrap_or(parent)
     }
 
     /// A person wrote. In side chains it is the parent that writes.
@@ -306,15 +294,18 @@ impl<'v> Extractor<'v> {
         }
     }
 
-    /// Marks that any record may carry: a compaction summary, a link of an inline side chain.
+    /// Marks that any record may carry: a compaction summary, a link of an inline side chain, a copy with a name of its own.
     fn chain_marks(&mut self, envelope: &Envelope<'_>, record: u32) {
-        let other = self.above(envelope);
-        let mark = |kind| MarkRow { record, kind, other, ts: NO_TIME, ..MarkRow::default() };
+        let mark = |kind| MarkRow { record, kind, other: envelope.parent.id(), ts: NO_TIME, ..MarkRow::default() };
         if envelope.summary {
             self.mark(envelope, MarkRow { ts: envelope.ts(), ..mark(MarkKind::Summary) });
         }
         if envelope.is_sidechain() && envelope.agent.is_none() && envelope.uuid.is_some() {
             self.mark(envelope, mark(MarkKind::Link));
+        }
+        let is_said = !matches!(envelope.parent, ParentField::Absent);
+        if is_said && envelope.own_uuid() != envelope.uuid() {
+            self.mark(envelope, MarkRow { other: envelope.own_uuid(), ..mark(MarkKind::Copied) });
         }
     }
 }

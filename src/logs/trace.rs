@@ -258,6 +258,16 @@ pub enum MarkKind {
     /// A record in the user's role without a result, on a main thread: `id` is its uuid, `other` its parent's, none where the
     /// context begins anew.
     Said = 5,
+    /// A copy in a fork that has another uuid than its original: `id` is the original's, `other` its own, which is the parent of
+    /// records behind it.
+    Copied = 6,
+}
+
+impl MarkKind {
+    /// Whether something happened there that is told nowhere else; the others only say where records stand.
+    pub fn is_event(self) -> bool {
+        !matches!(self, Self::Said | Self::Copied)
+    }
 }
 
 /// Something that shapes a chain without being a call.

@@ -505,3 +505,32 @@ fn a_fork_counts_alike_whether_its_copies_keep_their_uuids_or_not() {
     }
     assert_eq!(kept[0]["history"]["compactions"], 1);
 }
+
+/// What its copies are called stands in the part of a log that was read before.
+#[test]
+fn a_fork_that_goes_back_is_the_same_whether_its_log_is_read_at_once_or_as_it_grows() {
+    let body = "a result of some length ".repeat(60);
+    let copied = |record: Record, original: &str| {
+        record.set("forkedFrom", json!({ "sessionId": "old", "messageUuid": original })).session("fork")
+    };
+    let read = |message: &str, call: &str, parent: &str| {
+        let question = format!("q-{message}");
+        let asked = asks(message, call, "Read").usage(2_000, 20).link(message, Some(&question));
+        let answer = answers(call, body.as_str()).link(call, Some(message));
+        [prompt(&question).link(&question, Some(parent)), asked, answer].map(|record| record.session("fork"))
+    };
+    let begun =
+        [copied(prompt("n1").link("n1", None), "o1"), copied(says("m0").usage(1_000, 20).link("n2", Some("n1")), "o2")];
+    let first: String = log(&begun) + &log(&read("m1", "c1", "n2"));
+    let second = log(&read("m2", "c2", "n2"));
+    let place = ".claude/projects/p/fork.jsonl";
+    let (grown, whole) = (Home::new(), Home::new());
+    grown.write(place, &first);
+    let read = |home: &Home| home.json(&["replay", "--reproducible"])["arms"].clone();
+    read(&grown);
+    grown.write(place, first.clone() + &second);
+    whole.write(place, first + &second);
+    assert_eq!(read(&grown), read(&whole));
+    assert_eq!(read(&whole)[0]["savings"]["responses"], 2);
+    assert_eq!(read(&whole)[0]["savings"]["saved_tokens"], 0, "what was left behind is not referred to");
+}
