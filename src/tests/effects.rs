@@ -179,6 +179,28 @@ fn the_backtest_says_how_often_effects_came_true() {
     assert_ne!(of_pipeline(&home.json(&["tune", "backtest"])), of_pipeline(&report));
 }
 
+/// Values are compared as they would be with one of them set: what is chosen today is not left tomorrow.
+#[test]
+fn of_values_the_milder_is_chosen_only_where_it_costs_as_much() {
+    let [cheap, mild] = [Limit::BashChars(4_000), Limit::BashChars(8_000)].map(LeverValue::Result);
+    let beside = |of_mild: u128| {
+        let mut study = study(|_| 80, move |_| of_mild);
+        study.trials[1].setting = mild;
+        study.least_percent = 3.0;
+        study
+    };
+    let chosen = |study: &LeverStudy| study.chosen(&study.trials).unwrap().1.setting;
+    // 22 % of the bill in place of 20 % is a tenth more, though it is two hundredths of what there was.
+    assert_eq!((chosen(&beside(78)), chosen(&beside(80))), (cheap, mild));
+    // Beside what stands the earlier sessions say as little as when it was chosen, whatever the later ones say.
+    let mut set = study(|number| if number < 30 { 2 } else { 20 }, |_| 0);
+    set.least_percent = 3.0;
+    let pays = |study: &LeverStudy| paying(study, &RESAMPLING, &Data::default()).unwrap();
+    assert_eq!(pays(&set), [cheap]);
+    set.standing = vec![mild];
+    assert!(pays(&set).is_empty());
+}
+
 /// What intervals over few sessions lack is added before anything is written.
 #[test]
 fn few_sessions_have_to_be_surer() {

@@ -88,15 +88,22 @@ pub(super) fn pays<'t>(
     }
     let Some((change, trial)) = study.chosen(trials) else { return skip("nothing was billed".to_owned()) };
     let told = of_trial(study, resampling, trial);
+    let standing = study.standing.iter().find_map(|setting| question.value(*setting));
     if change >= -NOTHING {
         let is_nothing = change.abs() < NOTHING;
-        let standing = study.standing.iter().find_map(|setting| question.value(*setting));
         if let Some(standing) = standing.filter(|_| is_nothing) {
             return skip(format!("no value is cheaper than {}, which is set already", plain(&standing)));
         }
         let reason =
             if is_nothing { "no effect on the earlier sessions" } else { "every value loses on the earlier sessions" };
         return Ok(Err((Verdict::Hold(reason.to_owned()), told)));
+    }
+    // What stands was chosen among values like this one: a second run has to choose it again.
+    if let Some(standing) = standing.filter(|_| 100.0 * change > -study.least_percent) {
+        let (value, standing) = (plain(&trial.setting.value()), plain(&standing));
+        let words = format!("{} % on the earlier sessions", signed(100.0 * change, 1));
+        let reason = format!("{value}: {words} cannot be told from {standing}, which is set already");
+        return Ok(Err((Verdict::Hold(reason), told)));
     }
     let Some(told) = told else { return skip("the later sessions say nothing".to_owned()) };
     Ok(match too_little(&told, &thresholds, study.least_percent, sheet) {

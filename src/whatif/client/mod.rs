@@ -267,9 +267,11 @@ impl LeverStudy {
         });
         let tried: Vec<_> = tried.collect();
         let cheapest = tried.iter().map(|(change, ..)| *change).min_by(f64::total_cmp)?;
-        // What saves no more than nothing may is not chosen for what it breaks.
         let least = self.least_percent / 100.0;
-        let is_near = |change: f64| change == cheapest || change <= (cheapest + least).min(-least);
+        // Beside the value that is chosen: a second run, beside which it stands, compares the same two costs.
+        let is_told_apart = |change: f64| 1.0 + cheapest < (1.0 - least) * (1.0 + change);
+        // What saves no more than nothing may is not chosen for what it breaks.
+        let is_near = |change: f64| change == cheapest || (change <= -least && !is_told_apart(change));
         let near = tried.into_iter().filter(|(change, ..)| is_near(*change));
         let mildest = |a: &Trial, b: &Trial| b.setting.room().cmp(&a.setting.room());
         let best = near.min_by(|a, b| a.1.cmp(&b.1).then_with(|| mildest(a.2, b.2)).then(a.0.total_cmp(&b.0)))?;
