@@ -94,16 +94,16 @@ fn pin(
     let window = proven_window(facts, name, used, thresholds);
     let mut findings = Vec::new();
     if known && window.is_none() && lacks_window(facts, &variants.child(name), name) {
-        let reason = "devboy knows no context window for this model, and its variant gives none".to_owned();
-        return vec![finding(name, Verdict::Hold(reason), evidence.clone())];
+        let reason = "devboy knows no context window for this model, and its variant gives none";
+        return vec![finding(name, unpinned(facts.current, active, name, reason), evidence.clone())];
     }
     if known {
         findings.extend(widen(facts, &variants.child(name), name, used, window));
     } else {
         let family = facts.families.iter().find(|family| family.variant == name);
         let Some((family, window)) = family.zip(window) else {
-            let reason = "devboy knows no context window for this model, so it cannot add a variant".to_owned();
-            return vec![finding(name, Verdict::Hold(reason), evidence.clone())];
+            let reason = "devboy knows no context window for this model, so it cannot add a variant";
+            return vec![finding(name, unpinned(facts.current, active, name, reason), evidence.clone())];
         };
         findings.extend(variant(&variants.child(name), name, family, window, used));
     }

@@ -70,7 +70,11 @@ fn verdict(
         return Verdict::Skip("the file says so already".to_owned());
     }
     if class == "default" {
-        return Verdict::Skip("`auto` gives `default` to these sessions anyway".to_owned());
+        let reason = "`auto` gives `default` to these sessions anyway";
+        return match chosen {
+            "auto" => Verdict::Skip(reason.to_owned()),
+            _ => unpinned(facts.current, key, class, reason),
+        };
     }
     if chosen != "auto" && facts.current.line_by_hand(&key).is_some() {
         return Verdict::Hold(format!("`profiles.agent.active` is set to \"{chosen}\" by hand"));

@@ -90,8 +90,8 @@ pub fn proposed(finding: &Finding) -> Option<&Delta> {
     }
 }
 
-/// What becomes of a profile that is chosen for all while none leads by as much as it should: what devboy chose goes back to `auto`
-/// once another one leads.
+/// What becomes of a profile that is chosen for all while `leading` has most and is not to be chosen: what devboy chose goes back
+/// to `auto` once another one leads.
 pub fn unpinned(view: &View<'_>, key: KeyPath, leading: &str, why: &str) -> Verdict {
     let now = view.value(&key);
     let chosen = now.as_ref().and_then(Value::as_str).unwrap_or("auto");

@@ -594,6 +594,27 @@ fn a_pin_is_taken_back_once_another_model_leads() {
     assert!(told.contains("no model reaches the share; `claude-opus-4.6` stays"), "{told}");
 }
 
+/// What devboy pinned goes back also where the one that leads cannot be pinned in its place.
+#[test]
+fn a_pin_is_taken_back_once_what_cannot_be_pinned_leads() {
+    let home = Home::new();
+    let told = |name: &str, (model, tool): (&str, &str), calls: usize| {
+        let call = |number| CallLines { session: name, number, tool, input: "x", body: "text", model }.text();
+        home.write(&format!(".claude/projects/-home-u-p/{name}.jsonl"), (0..calls).map(call).collect::<String>());
+    };
+    told("a", ("claude-opus-4-6", "Read"), 120);
+    home.run(&["tune", "from-claude-logs"]);
+    let written = std::fs::read_to_string(home.config()).unwrap();
+    let (llm, agent) = ("active = \"claude-opus-4.6\"", "active = \"file_search_heavy\"");
+    assert!(written.contains(llm) && written.contains(agent), "{written}");
+    // A model that nobody knows, in sessions of no special kind.
+    (0..12).for_each(|number| told(&format!("b{number}"), ("claude-nova-9", "Bash"), 60));
+    let outcome = home.run(&["tune", "from-claude-logs", "--explain"]);
+    let written = std::fs::read_to_string(home.config()).unwrap();
+    assert!(!written.contains(llm) && !written.contains(agent), "{written}\n{}", outcome.out);
+    assert_eq!(written.matches("active = \"auto\"").count(), 2, "{written}");
+}
+
 /// A copy of a log in another folder makes no project.
 #[test]
 fn a_copy_of_a_log_makes_no_project_of_a_replay() {
