@@ -38,8 +38,10 @@ impl<'s> ReplayGrid<'s> {
                 let published = Scenario::new(settings, &laid.tape, laid.options(false));
                 let extended = published.with_options(settings, laid.options(true));
                 let everything = [published, extended];
-                let tokens = everything[0].counters(&laid.tape).into_keys().collect::<Vec<_>>().join(", ");
-                (tokens, reaches.all.iter().map(|reach| reached(&laid, reach, &everything)).collect())
+                (
+                    everything[0].counted_by(&laid.tape),
+                    reaches.all.iter().map(|reach| reached(&laid, reach, &everything)).collect(),
+                )
             };
             Ok(input.pool.install(|| settings.par_iter().map(both).collect()))
         })?;
@@ -127,7 +129,8 @@ pub fn arms_json([first, second]: [&ReplayReport; 2]) -> Vec<Value> {
     let arm = |(one, other): (&ReplayArm, &ReplayArm)| {
         let endpoints = rows(one, other).into_iter().map(|(name, one, other)| {
             json!({ "endpoint": name, "first": tally_json(&one), "second": tally_json(&other),
-                    "sent_difference": other.sent() as i64 - one.sent() as i64 })
+                    "sent_difference": other.sent() as i64 - one.sent() as i64,
+                    "saved_difference": saved_more(&one, &other) })
         });
         json!({ "arm": one.name, "first": tally_json(&one.total), "second": tally_json(&other.total),
                 "endpoints": endpoints.collect::<Vec<_>>() })
@@ -135,16 +138,21 @@ pub fn arms_json([first, second]: [&ReplayReport; 2]) -> Vec<Value> {
     first.arms.iter().zip(&second.arms).map(arm).collect()
 }
 
+/// Tokens that the second saves more; each counts in its own vocabulary, so that what is sent tells less.
+fn saved_more(one: &Tally, other: &Tally) -> i64 {
+    other.saved() as i64 - one.saved() as i64
+}
+
 /// The same for people.
 pub fn arms([first, second]: [&ReplayReport; 2]) -> Table {
     let mut table = Table::new(&["formats", "endpoint", "#baseline", "#first%", "#second%", "#difference", "#tokens"]);
     for (one, other) in first.arms.iter().zip(&second.arms) {
         let total = [("all".to_owned(), one.total, other.total)];
-        let changed = rows(one, other).into_iter().filter(|(_, one, other)| one.sent() != other.sent());
+        let changed = rows(one, other).into_iter().filter(|(_, one, other)| saved_more(one, other) != 0);
         for (name, before, after) in total.into_iter().chain(changed) {
             let shares = [before, after].map(|tally| tally.savings().combined);
             let points = shares[0].zip(shares[1]).map(|(before, after)| signed(100.0 * (after - before), 2));
-            let difference = before.sent() as i64 - after.sent() as i64;
+            let difference = saved_more(&before, &after);
             table.row([
                 one.name.clone(),
                 name,

@@ -205,6 +205,11 @@ impl Scenario {
         counters
     }
 
+    /// How tokens are counted, in words.
+    pub fn counted_by(&self, tape: &Tape) -> String {
+        self.counters(tape).into_keys().collect::<Vec<_>>().join(", ")
+    }
+
     /// The encoding of L1 for an endpoint, if its template applies to the body.
     pub fn template<'t>(&self, tape: &'t Tape, response: &Response) -> Option<&'t Encoding> {
         let format = self.endpoints[response.endpoint as usize].template?;

@@ -319,6 +319,25 @@ fn two_configurations_are_compared_per_endpoint() {
     assert_eq!(report["arms"][0]["second"], arm(&single, "published")["savings"]);
 }
 
+/// Of one text two vocabularies make different numbers of tokens: what is sent cannot be compared, what is saved can.
+#[test]
+fn two_vocabularies_are_compared_by_what_is_saved() {
+    let home = home_with(40);
+    let other = home.write("other.toml", "schema_version = 4\n[profiles.tokenizer]\nactive = \"openai_cl100k\"\n");
+    let other = other.to_str().unwrap();
+    let report = home.json(&["replay", "--against", other]);
+    assert_eq!(report["tokens"], json!(["o200k_base", "cl100k_base"]));
+    let arm = &report["arms"][0];
+    let number = |of: &Value, key: &str| of[key].as_i64().unwrap();
+    let rows = arm["endpoints"].as_array().unwrap();
+    let sum: i64 = rows.iter().map(|row| number(row, "saved_difference")).sum();
+    let of_all = |key: &str| number(&arm["second"], key) - number(&arm["first"], key);
+    assert_eq!(sum, of_all("saved_tokens"));
+    assert_ne!(sum, -of_all("sent_tokens"));
+    let table = home.run(&["replay", "--against", other]).out;
+    assert!(table.contains("tokens: o200k_base (first, baseline), cl100k_base (second); saved by: "), "{table}");
+}
+
 #[test]
 fn the_gate_writes_compares_and_fails_with_the_lines_that_got_worse() {
     let home = home_with(40);

@@ -53,6 +53,7 @@ pub fn against(
         let own = json!({
             "configs": names,
             "reach": first.reach,
+            "tokens": [first.counters(), second.counters()],
             "reaches": [reaches_json(&first.reaches), reaches_json(&second.reaches)],
             "arms": arms_json([first, second]),
         });
@@ -61,7 +62,7 @@ pub fn against(
     if form != TableFormat::Csv {
         write_covered(args, input, context)?;
         let [first_name, second_name] = names;
-        let tokens = format!("{}; saved by: {}", first.counters(), first.reach_name());
+        let tokens = format!("{}; saved by: {}", both_counters([first, second]), first.reach_name());
         for (what, words) in [("first", first_name), ("second", second_name), ("tokens", tokens)] {
             writeln!(context.out, "{what}: {}", form.sentence(&words))?;
         }
@@ -75,4 +76,10 @@ pub fn against(
         }
     }
     Ok(())
+}
+
+/// How tokens were counted, in words; of two vocabularies both, with whose the baseline is.
+fn both_counters(reports: [&ReplayReport; 2]) -> String {
+    let [first, second] = reports.map(ReplayReport::counters);
+    if first == second { first } else { format!("{first} (first, baseline), {second} (second)") }
 }

@@ -104,6 +104,10 @@ pub struct Search {
     pub folds: Vec<Fold>,
     /// Another configuration on the same later sessions.
     pub against: Option<Judged>,
+    /// How tokens are counted, in words.
+    pub tokens: String,
+    /// The same under the other configuration.
+    pub against_tokens: Option<String>,
     /// Whether the time was up before the end.
     pub stopped: bool,
 }
@@ -221,7 +225,8 @@ impl SearchInput<'_> {
             looks += path.looks;
             folds.push(self.fold(&walk, &train, next, &path.steps)?);
         }
-        let more = |settings: &Settings| sessions.more(&later, &now, &present, &self.scenario(settings));
+        let more = |scenario: &Scenario| self.judged(&sessions.more(&later, &now, &present, scenario));
+        let against = against.map(|settings| self.scenario(settings));
         let held: Vec<&ChosenStep> = found.steps.iter().filter(|step| step.holds).collect();
         let changes: Vec<_> = held.iter().map(|step| step.change.clone()).collect();
         Ok(Search {
@@ -230,10 +235,12 @@ impl SearchInput<'_> {
             candidates: candidates.len() as u64,
             closed,
             looks,
-            together: self.judged(&more(&what_if(self.file, &changes)?)),
+            together: more(&self.scenario(&what_if(self.file, &changes)?)),
             steps: found.steps.iter().map(|chosen| self.step(chosen)).collect(),
             folds,
-            against: against.map(|settings| self.judged(&more(settings))),
+            against: against.as_ref().map(more),
+            tokens: now.counted_by(self.tape),
+            against_tokens: against.map(|other| other.counted_by(self.tape)),
             stopped: !(self.goes_on)(),
         })
     }

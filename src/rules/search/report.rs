@@ -19,6 +19,10 @@ pub fn sentence(search: &Search, who: &str) -> String {
     if search.later.sessions == 0 {
         return format!("too few sessions to judge {tried} on later ones ({who})");
     }
+    if search.steps.is_empty() {
+        let earlier = counted(search.earlier.sessions, "earlier session");
+        return format!("of {tried}, none saves enough in the {earlier} to be judged on the {later} ({who})");
+    }
     if held == 0 {
         return format!("of {tried}, none saves more in the {later} ({who})");
     }
@@ -77,7 +81,9 @@ pub fn tables(search: &Search, explain: bool) -> Vec<(String, Table)> {
                 share(judged.upper, later),
             ]);
         }
-        tables.push(("on the later sessions".to_owned(), against));
+        let unlike = search.against_tokens.as_ref().filter(|other| **other != search.tokens);
+        let counted = unlike.map(|other| format!(" (tokens: {}; --against: {other})", search.tokens));
+        tables.push((format!("on the later sessions{}", counted.unwrap_or_default()), against));
     }
     if explain {
         let mut folds = Table::new(&["#known", "#next", "#changes", "#predicted", "#came", "#from", "#to"]);
