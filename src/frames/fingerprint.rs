@@ -158,6 +158,10 @@ pub struct ToolCosts {
     pub prefetches_judged: u64,
     /// Of these, used afterwards.
     pub prefetches_cited: u64,
+    /// Of all that were prefetched, those whose race against the agent was timed.
+    pub prefetches_raced: u64,
+    /// Of these, there before the agent asked, so that its own call need not run.
+    pub prefetches_won: u64,
     /// What these events stand for beyond themselves.
     pub unrecorded: UnrecordedPlans,
 }
@@ -173,9 +177,13 @@ pub struct UnrecordedPlans {
     pub judged: f64,
     /// Of these, used afterwards.
     pub cited: f64,
+    /// Responses prefetched whose race was timed.
+    pub raced: f64,
+    /// Of these, won.
+    pub won: f64,
 }
 
-adds_up!(UnrecordedPlans: predictions, overruns, judged, cited);
+adds_up!(UnrecordedPlans: predictions, overruns, judged, cited, raced, won);
 
 impl ToolCosts {
     /// The share of predictions that were overrun, weighted; 0 of none.

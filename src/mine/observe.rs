@@ -17,7 +17,7 @@ use crate::logs::trace::Millis;
 use crate::mine::repeats::{NO_REPEAT, repeats};
 use crate::mine::sizes::{ValueCount, ValueCounts, quantile};
 use crate::settings::{AgentClass, classify_agent};
-use crate::telemetry::log::{EventLog, LogPart, RecordedEvent, foreseeable_tokens};
+use crate::telemetry::log::{LogPart, RaceWord, RecordedEvent, foreseeable_tokens};
 
 /// Events that a frame holds, apart from the rest of the last session.
 const PIECE_EVENTS: usize = 100_000;
@@ -102,14 +102,15 @@ impl EventSums {
         }
     }
 
-    /// What follows from the sums: what rules R1 to R7 read, but for follow-ups.
-    pub fn observed(&self, log: &EventLog, guide: &EventGuide<'_>) -> Observed {
+    /// What follows from the sums: what rules R1 to R7 read, but for follow-ups. What the planner did is that in the sessions of
+    /// `planned`.
+    pub fn observed(&self, planned: &LogPart<'_>, guide: &EventGuide<'_>) -> Observed {
         let bytes = self.bytes.rows();
         Observed {
             profile: profile(self, guide, &bytes),
-            endpoints: fingerprints(log, guide, self),
-            tools: tool_costs(log, guide, &bytes),
-            names: log.names.texts().to_vec(),
+            endpoints: fingerprints(planned, guide, self),
+            tools: tool_costs(planned, guide, &bytes),
+            names: planned.log.names.texts().to_vec(),
             follow_ups: Vec::new(),
         }
     }
@@ -178,9 +179,9 @@ fn merged(sums: Vec<EndpointSum>) -> Vec<EndpointSum> {
     whole.into_values().collect()
 }
 
-fn fingerprints(log: &EventLog, guide: &EventGuide<'_>, sums: &EventSums) -> Vec<Fingerprint> {
+fn fingerprints(planned: &LogPart<'_>, guide: &EventGuide<'_>, sums: &EventSums) -> Vec<Fingerprint> {
     let distances = sums.distances.rows();
-    let fetched = fetched(log);
+    let (log, fetched) = (planned.log, fetched(planned));
     let of_span = |span: &EndpointSpan| {
         let (endpoint, key) = guide.names(log.names.text(span.endpoint));
         let sums = of_group(&sums.endpoints, span.endpoint, |sum| sum.endpoint);
@@ -217,9 +218,10 @@ fn of_group<T>(rows: &[T], group: Sym, group_of: impl Fn(&T) -> Sym) -> &[T] {
 }
 
 /// By endpoint: calls that the planner made before the model, and those of them that were used.
-fn fetched(log: &EventLog) -> BTreeMap<Sym, (u64, u64)> {
+fn fetched(part: &LogPart<'_>) -> BTreeMap<Sym, (u64, u64)> {
     let mut fetched: BTreeMap<Sym, (u64, u64)> = BTreeMap::new();
-    for event in log.planned.iter().filter(|event| event.plan.prefetched) {
+    let events = part.log.planned.iter().filter(|event| part.has(event.session));
+    for event in events.filter(|event| event.plan.prefetched) {
         let (all, used) = fetched.entry(event.endpoint).or_default();
         *all += 1;
         *used += u64::from(event.plan.cited == Some(true));
@@ -301,7 +303,8 @@ fn weighted<'a>(counts: impl Iterator<Item = &'a ValueCount>) -> Vec<(u32, f64)>
     by_value.into_iter().collect()
 }
 
-fn tool_costs(log: &EventLog, guide: &EventGuide<'_>, bytes: &[ValueCount]) -> Vec<ToolCosts> {
+fn tool_costs(planned: &LogPart<'_>, guide: &EventGuide<'_>, bytes: &[ValueCount]) -> Vec<ToolCosts> {
+    let log = planned.log;
     let mut tools: BTreeMap<Sym, ToolCosts> = BTreeMap::new();
     for counts in bytes.chunk_by(|a, b| a.group == b.group) {
         let sizes = weighted(counts.iter());
@@ -319,12 +322,11 @@ fn tool_costs(log: &EventLog, guide: &EventGuide<'_>, bytes: &[ValueCount]) -> V
         };
         tools.insert(counts[0].group, costs);
     }
-    for event in log.events.iter().chain(&log.planned) {
-        if event.plan.prefetched || event.plan.predicted > 0 {
-            let (tool, key) = guide.names(log.names.text(event.tool));
-            let unseen = || ToolCosts { tool, key, ..ToolCosts::default() };
-            add_plan(tools.entry(event.tool).or_insert_with(unseen), event, guide.bytes_per_token);
-        }
+    let foreseen = log.events.iter().chain(&log.planned).filter(|event| event.plan.is_foreseen());
+    for event in foreseen.filter(|event| planned.has(event.session)) {
+        let (tool, key) = guide.names(log.names.text(event.tool));
+        let unseen = || ToolCosts { tool, key, ..ToolCosts::default() };
+        add_plan(tools.entry(event.tool).or_insert_with(unseen), event, guide.bytes_per_token);
     }
     let mut tools: Vec<ToolCosts> = tools.into_values().collect();
     tools.sort_by(|a, b| a.tool.cmp(&b.tool));
@@ -347,8 +349,12 @@ fn add_plan(costs: &mut ToolCosts, event: &RecordedEvent, bytes_per_token: u32) 
         costs.prefetches += 1;
         costs.prefetches_judged += u64::from(is_judged);
         costs.prefetches_cited += u64::from(is_cited);
-        costs.unrecorded +=
-            UnrecordedPlans { judged: also(is_judged), cited: also(is_cited), ..UnrecordedPlans::default() };
+        let (is_raced, is_won) = (plan.race.is_some(), plan.race == Some(RaceWord::Won));
+        costs.prefetches_raced += u64::from(is_raced);
+        costs.prefetches_won += u64::from(is_won);
+        let (judged, cited) = (also(is_judged), also(is_cited));
+        let (raced, won) = (also(is_raced), also(is_won));
+        costs.unrecorded += UnrecordedPlans { judged, cited, raced, won, ..UnrecordedPlans::default() };
     }
 }
 

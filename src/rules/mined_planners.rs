@@ -346,6 +346,8 @@ pub fn advice(stage: &PlannerStage, arms: &[PlannerArm], data: &Data) -> Result<
         prefetches: tally.sent(),
         prefetches_judged: tally.sent(),
         prefetches_cited: tally.near.exact,
+        prefetches_raced: tally.sent(),
+        prefetches_won: tally.ends[PrefetchEnd::Won],
         ..ToolCosts::default()
     };
     let observed = Observed { tools: tools.map(costs).collect(), ..Observed::default() };

@@ -271,8 +271,10 @@ pub fn gate_refreshed(
     let reason = if is_on(view) {
         let Some(now) = responses.fetched(file)? else {
             findings.iter_mut().filter(|finding| is_refresh(finding)).for_each(|finding| {
-                finding.evidence.counts += "\nnot replayed: telemetry holds no values of results, which calls ahead are made \
-                                            from; `devboy tune analyze --from-claude-logs` replays it";
+                // In front: a share is told behind the last line.
+                let words = "not replayed: telemetry holds no values of results, which calls ahead are made from; `devboy tune \
+                             analyze --from-claude-logs` replays it";
+                finding.evidence.counts = format!("{words}\n{}", finding.evidence.counts);
             });
             return Ok(());
         };

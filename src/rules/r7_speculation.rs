@@ -77,16 +77,30 @@ struct Prefetches {
     all: u64,
     judged: u64,
     used: u64,
-    /// What those that were judged stand for beyond themselves, and those that were used.
+    raced: u64,
+    won: u64,
+    /// What those that were judged or timed stand for beyond themselves, and those that were used or won.
     unrecorded: UnrecordedPlans,
 }
 
-adds_up!(Prefetches: all, judged, used, unrecorded);
+adds_up!(Prefetches: all, judged, used, raced, won, unrecorded);
 
 impl Prefetches {
     fn of(seen: &ToolCosts) -> Self {
-        let ToolCosts { prefetches, prefetches_judged: judged, prefetches_cited: used, unrecorded, .. } = *seen;
-        Self { all: prefetches, judged, used, unrecorded }
+        let ToolCosts { prefetches: all, prefetches_judged: judged, prefetches_cited: used, unrecorded, .. } = *seen;
+        let ToolCosts { prefetches_raced: raced, prefetches_won: won, .. } = *seen;
+        Self { all, judged, used, raced, won, unrecorded }
+    }
+
+    /// Why they did not pay, as far as somebody timed them: no more calls were spared than ran for nothing, or twice. Also of
+    /// one that was used the agent's own call ran, if it came too late.
+    fn loss(&self) -> Option<String> {
+        let Self { raced, won, unrecorded, .. } = *self;
+        let net = 2.0 * (won as f64 + unrecorded.won) - (raced as f64 + unrecorded.raced);
+        let lost = raced - won;
+        (raced > 0 && net <= 0.0).then(|| {
+            format!("of {raced} prefetches that were timed {won} spared a call, {lost} ran for nothing or twice")
+        })
     }
 
     /// The share that was used, weighted.
@@ -189,9 +203,12 @@ impl SpeculationJudge<'_> {
         } else if all.rate() < least {
             Verdict::Hold(format!("global {} ({})", all.rate_words(least), all.words()))
         } else {
-            match self.facts.wants(KeyPath::from(["enrichment", "enabled"]), true.into()) {
-                Verdict::Skip(_) => Verdict::Skip(format!("{ENABLED} ({}, {})", all.words(), all.rate_words(least))),
-                wanted => wanted,
+            match (self.facts.wants(KeyPath::from(["enrichment", "enabled"]), true.into()), all.loss()) {
+                (Verdict::Propose(_), Some(loss)) => Verdict::Hold(loss),
+                (Verdict::Skip(_), _) => {
+                    Verdict::Skip(format!("{ENABLED} ({}, {})", all.words(), all.rate_words(least)))
+                }
+                (wanted, _) => wanted,
             }
         };
         Some(Finding::new(RULE.id, EVERYTHING, verdict, all.evidence(self.sheet, "global_share_min", least)))

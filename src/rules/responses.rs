@@ -47,6 +47,8 @@ pub struct RuleBasis {
     pub coverage: Vec<PromiseCoverage>,
     /// The later sessions; none while there are too few.
     pub later: Option<EventLog>,
+    /// Whether what is told of the planner is of the latest sessions, which alone have anything of it.
+    pub is_planner_of_latest: bool,
     /// How many sessions there are.
     pub sessions: u64,
     /// How many are needed for some of them to be the later ones.
@@ -82,7 +84,7 @@ impl Responses {
     /// If Polars refuses a query, which is a fault of devboy.
     pub fn observe(&mut self, names: &Pseudonyms) -> Result<()> {
         let sums = self.pool.install(|| EventSums::of(&self.log.whole()))?;
-        self.observed = self.told(&self.log, &sums, &self.sessions, names);
+        self.observed = self.told(&self.log.whole(), &sums, &self.sessions, names);
         Ok(())
     }
 
@@ -105,15 +107,28 @@ impl Responses {
         let (sums, others) = sums?;
         // What sums were made of lies between what stays.
         allocator::give_back_small_blocks();
-        let sessions = self.sessions_of(&known);
+        let (sessions, all) = (self.sessions_of(&known), self.log.whole());
+        // Over logs it is replayed over their latest sessions: the earlier ones say nothing of it.
+        let is_of_latest = self.pool.install(|| {
+            let is_replayed = matches!(self.origin, ResponseOrigin::Logs(_)) && halves.is_some();
+            all.is_foreseen() && (is_replayed || !known.is_foreseen())
+        });
+        let planned = if is_of_latest { &all } else { &known };
         let (observed, whole) = self.pool.join(
-            || Observed { follow_ups, ..self.told(&self.log, &sums, &sessions, names) },
-            || self.told(&self.log, &sums.clone().plus(others), &self.sessions, names),
+            || Observed { follow_ups, ..self.told(planned, &sums, &sessions, names) },
+            || self.told(&all, &sums.clone().plus(others), &self.sessions, names),
         );
         let later = halves.map(|[_, later]| self.log.part(later));
         self.observed = whole;
         let sessions_min = self.split_rule()?.sessions_min();
-        Ok(RuleBasis { observed, coverage, later, sessions: starts.len() as u64, sessions_min })
+        Ok(RuleBasis {
+            observed,
+            coverage,
+            later,
+            is_planner_of_latest: is_of_latest,
+            sessions: starts.len() as u64,
+            sessions_min,
+        })
     }
 
     /// What some of the responses add up to, without follow-ups.
@@ -124,7 +139,7 @@ impl Responses {
         let part = log.whole();
         let sums = self.pool.install(|| EventSums::of(&part))?;
         let sessions = self.pool.install(|| session_uses_of_events(&part, &self.words.read_class_tools));
-        Ok(self.told(log, &sums, &sessions, names))
+        Ok(self.told(&part, &sums, &sessions, names))
     }
 
     /// How each session was worked in; those that are left out were not.
@@ -134,7 +149,7 @@ impl Responses {
         (0..).zip(&self.sessions).map(of).collect()
     }
 
-    fn told(&self, log: &EventLog, sums: &EventSums, sessions: &[SessionUse], names: &Pseudonyms) -> Observed {
+    fn told(&self, planned: &LogPart<'_>, sums: &EventSums, sessions: &[SessionUse], names: &Pseudonyms) -> Observed {
         let is_recorded = matches!(self.origin, ResponseOrigin::Telemetry(_));
         let guide = EventGuide {
             pseudonym: &|name| names.tool(name),
@@ -142,7 +157,7 @@ impl Responses {
             sessions,
             bytes_per_token: self.counted_by.bytes_per_token,
         };
-        sums.observed(log, &guide)
+        sums.observed(planned, &guide)
     }
 
     /// Some sessions, earliest first, as the earlier ones, on which rules are to speak, and the later ones, on which that is

@@ -210,6 +210,11 @@ pub struct RecordedPlan {
 }
 
 impl RecordedPlan {
+    /// Whether the planner fetched it, or expected anything of it.
+    pub fn is_foreseen(&self) -> bool {
+        self.prefetched || self.predicted > 0
+    }
+
     /// Whether a response cost 130 % of what was expected, or more (published definition). Both are tokens by the ratio of
     /// the planner ([`foreseeable_tokens`]).
     pub fn is_overrun(&self, tokens: u64) -> bool {
@@ -468,6 +473,12 @@ impl<'l> LogPart<'l> {
     /// Whether a session is in it.
     pub fn has(&self, session: u32) -> bool {
         self.is_kept[session as usize]
+    }
+
+    /// Whether the planner did anything in it.
+    pub fn is_foreseen(&self) -> bool {
+        let is_foreseen = |event: &RecordedEvent| event.plan.is_foreseen() && self.has(event.session);
+        self.log.events.par_iter().any(is_foreseen) || self.log.planned.iter().any(is_foreseen)
     }
 
     /// Its responses, session by session.

@@ -569,3 +569,30 @@ fn with_few_sessions_it_says_that_nothing_is_judged_on_later_ones() {
         assert_eq!(told.contains("rules speak on the earlier sessions"), !is_few, "{told}");
     }
 }
+
+/// What came later is kept for the judgement, what the planner foresaw as well as the answers.
+#[test]
+fn what_the_planner_foresaw_in_later_sessions_says_nothing_of_the_earlier_ones() {
+    let told = |earlier: Option<u64>| {
+        let home = Home::new();
+        home.write(".config/devboy/pipeline_config.toml", "schema_version = 4\n[enrichment]\nenabled = true\n");
+        let of_session = |session: usize| {
+            (0..2).map(move |call| {
+                let mut event = event("Poll", 100 * session + call, 1 + 2 * session + call, 300, 300, "L3");
+                event["session_hash"] = json!(format!("s{session:02}"));
+                // An answer of 300 tokens overruns 30.
+                event["enricher_predicted_cost_tokens"] = json!(if session < 28 { earlier } else { Some(30) });
+                event
+            })
+        };
+        home.write(EVENTS, lines(&(0..40).flat_map(of_session).collect::<Vec<_>>()));
+        home.run(&["tune", "analyze", "--dry-run", "--explain"])
+    };
+    let both = told(Some(600));
+    assert!(both.out.contains("R6") && !both.out.contains("predictions were met"), "{}{}", both.err, both.out);
+    // Where only later sessions know the planner, they are what there is, and are named.
+    let later = told(None);
+    assert!(later.out.contains("24 of 24 predictions were met with 130 % or more = 100.0 % (95 %"), "{}", later.out);
+    let words = "what R6 and R7 say of the planner is of the latest sessions";
+    assert!(later.err.contains(words) && !both.err.contains(words), "{}", later.err);
+}

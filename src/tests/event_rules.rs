@@ -699,7 +699,8 @@ fn a_tool_whose_prefetches_go_unused_is_flagged() {
 /// 6 of 10 and 3 of 20 by themselves are on the other side of the bars than what they stand for.
 #[test]
 fn sampled_events_are_judged_by_what_they_stand_for_and_say_so() {
-    let unrecorded = UnrecordedPlans { judged: 90.0, cited: 9.0, predictions: 80.0, overruns: 17.0 };
+    let unrecorded =
+        UnrecordedPlans { judged: 90.0, cited: 9.0, predictions: 80.0, overruns: 17.0, ..UnrecordedPlans::default() };
     let plain = ToolCosts {
         prefetches_judged: 10,
         prefetches_cited: 6,

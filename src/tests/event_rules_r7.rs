@@ -167,6 +167,18 @@ fn the_interval_stands_in_the_evidence() {
     );
 }
 
+/// One that comes too late is used, and its call ran twice.
+#[test]
+fn prefetches_that_spared_no_more_than_they_cost_switch_nothing_on() {
+    let timed = |raced, won| [ToolCosts { prefetches_raced: raced, prefetches_won: won, ..tool("Read", 20, 20) }];
+    let expected = "R7 hold: of 20 prefetches that were timed 10 spared a call, 10 ran for nothing or twice";
+    assert_eq!(said(&timed(20, 10), ""), [expected]);
+    assert!(said(&timed(20, 11), "")[0].starts_with("R7 enabled: "));
+    assert!(said(&timed(0, 0), "")[0].starts_with("R7 enabled: "), "nobody timed them");
+    let on = "schema_version = 4\n\n[enrichment]\nenabled = true\n";
+    assert!(said(&timed(20, 0), on)[0].starts_with("R7 ok: "));
+}
+
 // --- What is written -------------------------------------------------------------------------------------------------
 
 #[test]

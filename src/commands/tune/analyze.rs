@@ -64,6 +64,8 @@ struct Analysis<'a> {
     /// How many sessions there are, and how many are needed to judge rules on others than those that they spoke on; none
     /// where there are enough.
     too_few: Option<(u64, u64)>,
+    /// Whether what rules say of the planner is of the latest sessions, which alone have anything of it.
+    is_planner_of_latest: bool,
 }
 
 /// Reads, sums up, judges, replays, shows, writes.
@@ -82,7 +84,7 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     };
     let numbers = statistics::numbers(&responses.data)?;
     // Rules speak on the earlier sessions and are judged on the later ones, where there are enough for both.
-    let RuleBasis { mut observed, coverage, later, sessions, sessions_min } =
+    let RuleBasis { mut observed, coverage, later, is_planner_of_latest, sessions, sessions_min } =
         responses.rule_basis(&context.pseudonyms, &numbers)?;
     if responses.log.is_empty() && !args.asked.input.allow_empty {
         return Err(responses.nothing_found());
@@ -113,7 +115,8 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     let proposal = Proposal::new(&file, judged, &responses.annotations)?.titled(&file, &worth(&gate));
     let is_own = others.is_none();
     let too_few = later.is_none().then_some((sessions, sessions_min));
-    let analysis = Analysis { file: &file, responses: &responses, gate, proposal, is_own, too_few };
+    let analysis =
+        Analysis { file: &file, responses: &responses, gate, proposal, is_own, too_few, is_planner_of_latest };
     context.show(|context| show(args, context, &analysis))?;
     conclude(args, context, &analysis)
 }
@@ -135,6 +138,11 @@ fn show(args: &Args, context: &mut Context<'_>, analysis: &Analysis<'_>) -> Resu
 fn summarise(args: &Args, context: &mut Context<'_>, analysis: &Analysis<'_>) -> Result<()> {
     let mut lines = read_lines(args, analysis);
     lines.extend(gate_lines(&analysis.gate, analysis.too_few));
+    if analysis.is_planner_of_latest {
+        lines.push(
+            "what R6 and R7 say of the planner is of the latest sessions, which alone have anything of it".to_owned(),
+        );
+    }
     lines.extend(endpoint_lines(args, analysis.responses));
     lines.extend(planner_lines(analysis)?);
     for line in lines {
