@@ -17,9 +17,7 @@ use crate::rules::tool_keys::{hidden, shipped};
 use crate::settings::annotations::Annotations;
 use crate::settings::entries::JournalChange;
 use crate::settings::finding::{Basis, Delta, Finding, Verdict};
-use crate::settings::{
-    SettingsFile, View, WantedValue, apply, journal_entry, journal_name, journal_path, read_journal, unified_diff,
-};
+use crate::settings::{SettingsFile, View, WantedValue, apply, journal_entry, journal_of, unified_diff};
 
 /// How the first line begins of a file that devboy began.
 const TITLE: &str = "# Read by the devboy pipeline in an MCP host; ";
@@ -270,8 +268,8 @@ impl KeyOwners {
     pub fn load(data: &Data, file: &SettingsFile, seen_until: Option<Millis>) -> Result<Self> {
         let sheet = data.file(SHEET)?;
         let rows = sheet.parsed::<PrecedenceFile>()?.key;
-        let journal = read_journal(&journal_path(&file.path))?.about(&journal_name(&file.path));
-        let changes = journal.entries.iter().flat_map(|entry| entry.changes.iter().map(|change| (entry.at_ms, change)));
+        let journal = journal_of(file)?;
+        let changes = journal.holding().flat_map(|entry| entry.changes.iter().map(|change| (entry.at_ms, change)));
         let written = changes.map(|(at_ms, change)| (change.key.clone(), (change.rule.clone(), at_ms))).collect();
         Ok(Self { rows, place: sheet.place, written, seen_until })
     }

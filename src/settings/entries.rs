@@ -295,13 +295,16 @@ impl Journal {
         whole.or_else(|| changes().rfind(|(_, standing)| !standing.is_undone())).map(|(entry, _)| entry)
     }
 
+    /// The entries of which nothing was taken back, without those that take back.
+    pub fn holding(&self) -> impl Iterator<Item = &JournalEntry> {
+        let entries = self.entries.iter().zip(self.standings());
+        entries.filter(|(entry, standing)| entry.undoes.is_none() && standing.holds()).map(|(entry, _)| entry)
+    }
+
     /// What was written last of each key and not taken back, as TOML.
     pub fn written(&self) -> BTreeMap<String, String> {
         let mut written = BTreeMap::new();
-        let standings = self.standings();
-        let holding =
-            self.entries.iter().zip(&standings).filter(|(entry, standing)| entry.undoes.is_none() && standing.holds());
-        for change in holding.flat_map(|(entry, _)| &entry.changes) {
+        for change in self.holding().flat_map(|entry| &entry.changes) {
             match &change.new {
                 Some(new) => written.insert(change.key.clone(), new.clone()),
                 None => written.remove(&change.key),

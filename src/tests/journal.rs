@@ -8,10 +8,12 @@ use proptest::prelude::*;
 use toml_edit::{DocumentMut, Value};
 
 use super::settings::{NASTY, other_than};
+use crate::base::data::Data;
 use crate::base::key_path::KeyPath;
+use crate::rules::proposal::KeyOwners;
 use crate::settings::entries::{ExpectedEffect, Journal, JournalChange, JournalEntry, Predicted, Restore, RuleInputs};
 use crate::settings::finding::{Delta, Effect, Evidence, Finding, Verdict};
-use crate::settings::journal::append;
+use crate::settings::journal::{append, journal_name, read_journal};
 use crate::settings::*;
 
 fn read(text: &str) -> SettingsFile {
@@ -464,6 +466,28 @@ fn an_undo_is_an_entry_that_can_be_taken_back_itself() {
         [(Some("8"), Some("5")), (Some("3"), None)]
     );
     assert_eq!(reverse(&read(&back.text), &undo).unwrap().text, after.text);
+}
+
+#[test]
+fn a_key_that_was_taken_back_belongs_to_no_rule() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("c.toml");
+    let file = |text: &str| SettingsFile::parse(&path, text).unwrap();
+    let size = "tools.Read.cost_model.typical_kb";
+    let text = apply(&file(""), &[set(size, "4.5")]).unwrap();
+    let noted = |at_ms, before: &str, after: &str| {
+        journal_entry(at_ms, "tune", &file(before), after, vec![of_rule("T1", &key(size))]).unwrap()
+    };
+    let kept = |text: &str| {
+        let owners = KeyOwners::load(&Data::default(), &file(text), Some(1_000)).unwrap();
+        owners.kept("R6", &key(size))
+    };
+    let entry = noted(1_000, "", &text);
+    append(&journal_path(&path), &entry).unwrap();
+    assert!(kept(&text).unwrap().contains("is T1's: "));
+    let undo = JournalEntry { undoes: Some(entry.id), ..noted(2_000, &text, "") };
+    append(&journal_path(&path), &undo).unwrap();
+    assert_eq!(kept(""), None);
 }
 
 #[test]
