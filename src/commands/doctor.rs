@@ -26,7 +26,7 @@ use crate::report::sharing;
 use crate::report::table::{Table, TableFormat};
 use crate::settings::claude::file::ClaudeFile;
 use crate::settings::claude::levers::{Lever, Levers, SettingsScope};
-use crate::settings::{Effective, SettingsFile};
+use crate::settings::{Effective, Settings, SettingsFile};
 use crate::shell::arguments::{Exit, InputArgs, OutputArgs, WindowArgs};
 use crate::shell::context::Context;
 use crate::shell::window;
@@ -66,9 +66,14 @@ impl ExaminedLine {
     }
 }
 
+/// What is told of figures alone.
+const COUNTED: [&str; 5] = ["files", "sidecars", "kept", "sessions", "reach"];
+
 /// What an examination found.
 struct Examined {
     lines: Vec<ExaminedLine>,
+    /// The places that were looked at.
+    places: Vec<PathBuf>,
     /// The logs, if they could be read.
     read: Result<Input>,
     damage: BTreeMap<Reason, Quality>,
@@ -117,7 +122,7 @@ fn examine(args: &Args, context: &mut Context<'_>) -> Result<Examined> {
             damage = quality::of(&input.sources);
         }
     }
-    Ok(Examined { lines, read, damage })
+    Ok(Examined { lines, places: examined_places(args, context), read, damage })
 }
 
 impl Examined {
@@ -141,9 +146,12 @@ impl Examined {
             let told = format!("{count} in {files}, first at {}", place(&row.first));
             ExaminedLine::new("warn", reason.into_str(), told)
         });
+        let places = if is_shared { self.places.as_slice() } else { &[] };
+        let hidden = |told: String| places.iter().fold(told, |told, place| sharing::without_place(&told, place));
         let mut table = Table::new(&["state", "what", "told"]);
         for line in self.lines.into_iter().chain(odd) {
-            table.row([line.state.to_owned(), line.what, line.told]);
+            let told = if COUNTED.contains(&line.what.as_str()) { line.told } else { hidden(line.told) };
+            table.row([line.state.to_owned(), line.what, told]);
         }
         table.write(context.out, form, context.width)
     }
@@ -169,6 +177,29 @@ fn places(args: &Args, context: &Context<'_>) -> Vec<ExaminedLine> {
     roots.iter().map(place).collect()
 }
 
+/// Every place that a line may name, the longest first.
+fn examined_places(args: &Args, context: &Context<'_>) -> Vec<PathBuf> {
+    let roots = discover::roots(&args.input.input_dir, &context.env.places).into_iter();
+    let roots = roots.filter(|root| !discover::is_stdin(&root.path)).map(|root| root.path);
+    let files = [examined_config(args, context), context.env.claude_places().file(SettingsScope::User)];
+    let lake = args.input.lake.clone().or_else(|| context.env.lake_dir());
+    let telemetry = places_of_telemetry(&[], &surroundings(&recorded_as(args, context), context));
+    let telemetry = telemetry.into_iter().map(|place| place.path);
+    let mut places: Vec<PathBuf> = roots.chain(files.into_iter().flatten()).chain(lake).chain(telemetry).collect();
+    places.sort_by_key(|place| std::cmp::Reverse(place.as_os_str().len()));
+    places
+}
+
+fn examined_config(args: &Args, context: &Context<'_>) -> Option<PathBuf> {
+    args.config.clone().or_else(|| context.env.config_file())
+}
+
+/// The settings that say where the pipeline records.
+fn recorded_as(args: &Args, context: &Context<'_>) -> Settings {
+    let file = examined_config(args, context).and_then(|path| SettingsFile::load(&path).ok());
+    file.and_then(|file| Effective::resolve(&file).ok()).unwrap_or_else(Effective::built_in).settings
+}
+
 fn place(root: &Root) -> ExaminedLine {
     let path = root.path.shown();
     let (state, told) = match std::fs::metadata(&root.path) {
@@ -184,7 +215,7 @@ fn place(root: &Root) -> ExaminedLine {
 
 fn configuration(args: &Args, context: &Context<'_>) -> ExaminedLine {
     let line = |state, told: String| ExaminedLine::new(state, "config", told);
-    let Some(path) = args.config.clone().or_else(|| context.env.config_file()) else {
+    let Some(path) = examined_config(args, context) else {
         return line("warn", "no place for it: HOME is not set".to_owned());
     };
     let origin = if args.config.is_some() {
@@ -213,7 +244,7 @@ fn configuration(args: &Args, context: &Context<'_>) -> ExaminedLine {
 /// A configuration at the place of other hosts of the pipeline, which nothing here reads.
 fn other_configuration(args: &Args, context: &Context<'_>) -> Option<ExaminedLine> {
     let path = context.env.places.home.as_ref()?.join(".devboy").join("pipeline_config.toml");
-    let is_used = args.config.clone().or_else(|| context.env.config_file()).is_some_and(|used| used == path);
+    let is_used = examined_config(args, context).is_some_and(|used| used == path);
     let told =
         format!("{} is there as well: DEVBOY_CONFIG or --config names the one that your host reads", path.shown());
     (!is_used && path.is_file()).then(|| ExaminedLine::new("warn", "config", told))
@@ -253,9 +284,7 @@ fn odd_settings(file: &ClaudeFile, levers: &Levers) -> BTreeSet<String> {
 
 /// Where the live pipeline may have recorded, and what is there.
 fn recorded(args: &Args, context: &Context<'_>) -> Vec<ExaminedLine> {
-    let file =
-        args.config.clone().or_else(|| context.env.config_file()).and_then(|path| SettingsFile::load(&path).ok());
-    let settings = file.and_then(|file| Effective::resolve(&file).ok()).unwrap_or_else(Effective::built_in).settings;
+    let settings = recorded_as(args, context);
     let place = |place: TelemetryPlace| {
         let (path, origin) = (place.path.shown(), place.origin);
         let files = event_files(&mut [place.clone()]).files.len() as u64;

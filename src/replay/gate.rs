@@ -12,6 +12,7 @@ use crate::base::pseudonyms::{Pseudonyms, published_tool};
 use crate::base::visible::{Shown as _, visible};
 use crate::replay::report::{ReplayArm, ReplayReport};
 use crate::report::numbers::signed;
+use crate::report::sharing::told_place;
 use crate::report::table::{TableBuilder, TableFormat};
 use crate::settings::write_output;
 
@@ -232,9 +233,15 @@ impl ReplayGate {
     }
 
     /// Writes the comparison for people.
-    pub fn write(&self, out: &mut dyn Write, format: TableFormat, width: Option<u16>) -> Result<()> {
+    pub fn write(
+        &self,
+        out: &mut dyn Write,
+        (format, is_shared): (TableFormat, bool),
+        width: Option<u16>,
+    ) -> Result<()> {
+        let path = told_place(&self.path, is_shared);
         if self.written {
-            writeln!(out, "{}\n", format.sentence(&format!("baseline written: {}", self.path.shown())))?;
+            writeln!(out, "{}\n", format.sentence(&format!("baseline written: {path}")))?;
             return Ok(());
         }
         let verdict = match self.worse().count() {
@@ -242,7 +249,7 @@ impl ReplayGate {
             0 => "passed",
             _ => "failed",
         };
-        let (points, path) = (self.max_regression_pct, self.path.shown());
+        let points = self.max_regression_pct;
         let outcome = format!("gate {verdict}: savings may fall by {points} points against {path} (--max-regression)");
         writeln!(out, "{}\n", format.sentence(&outcome))?;
         for note in &self.notes {

@@ -2,14 +2,16 @@
 
 use std::borrow::Cow;
 use std::io::{self, Write};
+use std::path::Path;
 
 use serde_json::Value;
 
 use crate::base::pseudonyms::Pseudonyms;
+use crate::base::visible::Shown as _;
 use crate::report::escape;
 
 /// What stands for a path.
-const PATH: &str = "(path)";
+pub const PATH: &str = "(path)";
 /// What every tool of an MCP server begins with.
 const MCP: &str = "mcp__";
 /// Before what a name with a server in it may stand.
@@ -141,6 +143,34 @@ fn path_start(text: &str) -> Option<usize> {
             && slash.is_some_and(|slash| !name[..slash].contains(['|', '\n', ' ']))
     };
     text.match_indices('/').map(|(at, _)| at).find(starts)
+}
+
+/// A place on disk as it is told; of what is shared not even a relative one, which no reader can tell from a word.
+pub fn told_place(path: &Path, is_shared: bool) -> String {
+    if is_shared { PATH.to_owned() } else { path.shown() }
+}
+
+/// A text without a place that the program was given, and without what is named below it.
+pub fn without_place(text: &str, place: &Path) -> String {
+    let place = place.shown();
+    let mut out = String::new();
+    let mut rest = text;
+    while let Some(at) = rest.find(&place).filter(|_| !place.is_empty()) {
+        let (before, found) = rest.split_at(at);
+        let behind = &found[place.len()..];
+        let is_end = |c: char| c.is_whitespace() || matches!(c, '"' | '`' | '\'' | ')' | ',' | ';');
+        let below = behind[..behind.find(is_end).unwrap_or(behind.len())].trim_end_matches(':').len();
+        let is_place =
+            before.chars().next_back().is_none_or(|c| !c.is_alphanumeric() && !matches!(c, '/' | '.' | '_' | '-'))
+                && (below == 0 || place.ends_with('/') || behind.starts_with(['/', ':']));
+        let (told, length) = match is_place {
+            true => (PATH.to_owned() + line_number(&behind[..below]), place.len() + below),
+            false => (place.clone(), place.len()),
+        };
+        out = out + before + &told;
+        rest = &found[length..];
+    }
+    out + rest
 }
 
 /// What is told of a place in a file where paths are not: ":12" of it.

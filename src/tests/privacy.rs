@@ -3,11 +3,13 @@
 
 use std::collections::BTreeMap;
 use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
 
 use serde_json::{Value, json};
 
 use super::harness::{Home, all_bytes, hidden};
 use super::log_builder::*;
+use crate::report::sharing::without_place;
 use crate::shell::arguments::Exit;
 
 /// Hands out words and knows where each was planted.
@@ -175,6 +177,27 @@ fn aggregates_name_no_project_server_or_place() {
     assert!(named.contains(&"server"), "{named:?}");
 }
 
+/// What stands below the directory of the shell looks like a word: only who took it for a place knows that it is one.
+#[test]
+fn relative_places_are_not_shared_either() {
+    let home = Home::new();
+    let (logs, config) = ("testdata/claude-home", "testdata/settings/new_file/out.toml");
+    let doctor = home.run(&["doctor", "--format", "md", "--input-dir", logs, "--config", config]).out;
+    assert!(doctor.contains("(path) (--input-dir)") && doctor.contains("(path) (--config)"), "{doctor}");
+    let against = ["replay", "--config", config, "--against", config, "--format", "md", "--input-dir", logs];
+    let replay = run(&home, &against);
+    assert!(replay.contains("first: (path)\nsecond: (path)\n"), "{replay}");
+    let own = run(&home, &[&against[..], &["--names"]].concat());
+    assert!(own.contains(config), "{own}");
+    let compared = home.json(&["mine", "compare", logs, "2020-01-01..2030-01-01", "--input-dir", logs]);
+    assert_eq!((&compared["a"], &compared["b"]), (&"(path)".into(), &"2020-01-01..2030-01-01".into()));
+    for shared in [doctor, replay] {
+        assert!(!shared.contains("testdata") && !shared.contains("claude-home"), "{shared}");
+    }
+    let below = without_place("x/logs: logs/a.jsonl:12, logs: gone; logs2 in logs", Path::new("logs"));
+    assert_eq!(below, "x/logs: (path):12, (path): gone; logs2 in (path)");
+}
+
 #[test]
 fn what_if_with_redact_names_no_project_server_or_place() {
     let (home, words) = planted();
@@ -240,7 +263,7 @@ fn files_made_to_be_shared_name_no_project_server_or_place() {
     assert_only(&words.found(&all_bytes(&home.path("recorded"))), &PROGRAMS, &["telemetry"]);
     assert_only(&words.found(&all_bytes(&home.path(".config/devboy/telemetry"))), &PROGRAMS, &["endpoints.parquet"]);
     // Others on the machine see neither the folders nor the files.
-    let mode = |path: &std::path::Path| path.metadata().unwrap().permissions().mode() & 0o777;
+    let mode = |path: &Path| path.metadata().unwrap().permissions().mode() & 0o777;
     assert_eq!((mode(&home.path("recorded")), mode(&home.path("recorded/events"))), (0o700, 0o700));
     for file in std::fs::read_dir(&emitted).unwrap() {
         assert_eq!(mode(&file.unwrap().path()), 0o600);

@@ -10,7 +10,7 @@ use crate::commands::mine::export::{ExportArgs, ExportForm, KeptArgs, Mined};
 use crate::frames::edge::{Concurrency, EdgeThresholds};
 use crate::mine::compare::{ComparedRow, Side};
 use crate::mine::{compare, tables as mined};
-use crate::report::sharing::without_paths;
+use crate::report::sharing::PATH;
 use crate::shell::arguments::{InputArgs, WindowArgs};
 use crate::shell::context::Context;
 use crate::shell::window;
@@ -166,7 +166,12 @@ fn fields(
     thresholds: &EdgeThresholds,
     (rows, left_out): (&[ComparedRow], u64),
 ) -> Value {
-    let side = |text: &str| if args.export.names { text.to_owned() } else { without_paths(text).into_owned() };
+    let side = |text: &str| match Named::of(text, &args.input) {
+        Named::Table(_) | Named::Logs(_, WindowArgs { since: None, until: None, .. }) if !args.export.names => {
+            PATH.to_owned()
+        }
+        _ => text.to_owned(),
+    };
     json!({
         "a": side(&args.a),
         "b": side(&args.b),

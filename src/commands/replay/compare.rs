@@ -3,12 +3,12 @@
 use serde_json::json;
 
 use crate::base::error::Result;
-use crate::base::visible::Shown as _;
 use crate::commands::replay::{Args, tell, write_covered};
 use crate::frames::input::Input;
 use crate::replay::compare::{ReplayGrid, arms, arms_json};
 use crate::replay::report::{ReplayReport, reaches, reaches_json};
 use crate::replay::scenarios::Scenarios;
+use crate::report::sharing::told_place;
 use crate::report::table::TableFormat;
 use crate::shell::context::Context;
 
@@ -47,13 +47,14 @@ pub fn against(
     input: &Input,
     context: &mut Context<'_>,
 ) -> Result<()> {
-    let names = [0, 1].map(|index| scenarios.files[index].path.shown());
+    let is_shared = args.asked.output.is_shared();
+    let names = [0, 1].map(|index| told_place(&scenarios.files[index].path, is_shared));
     let form = args.asked.output.form();
     if form == TableFormat::Json {
         let own = json!({
             "configs": names,
-            "reach": first.reach,
             "tokens": [first.counters(), second.counters()],
+            "reach": first.reach,
             "reaches": [reaches_json(&first.reaches), reaches_json(&second.reaches)],
             "arms": arms_json([first, second]),
         });

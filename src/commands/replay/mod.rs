@@ -326,7 +326,7 @@ fn show(
             }
             write_covered(args, input, context)?;
             if let Some(gate) = gate {
-                gate.write(context.out, form, context.width)?;
+                gate.write(context.out, (form, args.asked.output.is_shared()), context.width)?;
             }
             if let Some(worth) = worth {
                 writeln!(context.out, "{}\n", worth.words())?;
