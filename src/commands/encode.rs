@@ -62,8 +62,25 @@ pub struct Args {
     output: OutputArgs,
 }
 
+/// Refuses a form where the text alone is printed.
+fn check(args: &Args) -> Result<()> {
+    let form = args.output.form();
+    let is_table = form == TableFormat::Table;
+    let of_text = [
+        ("--print", args.print && !is_table),
+        ("--as", args.as_format.is_some() && !is_table),
+        ("--budget", args.budget.is_some() && !is_table && form != TableFormat::Json),
+    ];
+    match of_text.iter().find(|(_, is_formed)| *is_formed) {
+        Some((flag, _)) => Err(Error::usage(format!("{flag} prints the text alone, in no other form"))
+            .hint(format!("leave out {flag}, or --format and --json"))),
+        None => Ok(()),
+    }
+}
+
 /// Reads, encodes, proves, shows.
 pub fn run(args: &Args, context: &mut Context<'_>) -> Result<()> {
+    check(args)?;
     let data = Data::new(args.rules_dir.as_deref())?;
     let rules = data.read("formats.toml", FormatRules::parse)?;
     let text = read_body("devboy encode < response.json", context)?;

@@ -761,6 +761,20 @@ fn no_flag_is_passed_over() {
     }
     let refused = home.run(&["mine", "edges", "--ends", "--layout", "published"]);
     assert!(refused.exit == Exit::Usage && refused.err.contains("--ends"), "{}", refused.err);
+    for more in [&["--min-count", "2"][..], &["--significant"], &["--eventually"], &["--format", "dot"]] {
+        let refused = ends(more);
+        assert!(refused.exit == Exit::Usage && refused.err.contains("--ends"), "{more:?}: {}", refused.err);
+    }
+    for (flag, more) in [
+        ("--print", &["--json"][..]),
+        ("--as", &["json_compact", "--format", "md"]),
+        ("--budget", &["40", "--fetch-rest", "get(page=2)", "--format", "csv"]),
+    ] {
+        let refused = home.run_with(&[&["encode", flag], more].concat(), b"{\"a\": [1, 2]}");
+        assert!(refused.exit == Exit::Usage && refused.err.contains(flag), "{flag}: {}", refused.err);
+    }
+    let refused = home.run(&["what-if", "tool-filter", "--from-telemetry", "--alias", "agent-runtime"]);
+    assert!(refused.exit == Exit::Usage && refused.err.contains("--alias works with logs only"), "{}", refused.err);
     let refused = home.run(&["encode", "--fetch-rest", "get_issues(page=2)"]);
     assert!(refused.exit == Exit::Usage && refused.err.contains("--budget"), "{}", refused.err);
 }

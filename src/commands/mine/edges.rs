@@ -27,7 +27,7 @@ pub struct Args {
     #[arg(long, value_name = "N", value_delimiter = ',', default_values_t = [1, 2, 3], value_parser = clap::value_parser!(u32).range(1..=1000))]
     lags: Vec<u32>,
     /// Also count what follows at any time in the context.
-    #[arg(long)]
+    #[arg(long, conflicts_with = "ends")]
     eventually: bool,
     /// How calls of one message are taken. Default: message; with --layout published flat.
     #[arg(long, value_enum)]
@@ -36,10 +36,10 @@ pub struct Args {
     #[arg(long, value_enum, default_value = "all", conflicts_with = "eventually")]
     turns: Turns,
     /// Only edges that are more than chance.
-    #[arg(long)]
+    #[arg(long, conflicts_with = "ends")]
     significant: bool,
     /// Only edges with at least this many pairs.
-    #[arg(long, value_name = "N", default_value_t = 1)]
+    #[arg(long, value_name = "N", default_value_t = 1, conflicts_with = "ends")]
     min_count: u64,
     /// Print with which tools contexts begin and end instead.
     #[arg(long)]
@@ -94,6 +94,10 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<()> {
     if args.ends && args.layout == CsvLayout::Published {
         return Err(Error::usage("the published layout is of edges, --ends says nothing about it")
             .hint("leave out --layout or --ends"));
+    }
+    if args.ends && matches!(export.form(), ExportForm::Dot | ExportForm::Mermaid) {
+        return Err(Error::usage("a drawing is of edges, --ends says nothing about it")
+            .hint("leave out --ends, or take another --format"));
     }
     if args.turns != Turns::All && !args.has_turns() {
         return Err(Error::usage("--concurrency flat knows no turns: --turns says nothing about it")

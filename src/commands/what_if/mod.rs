@@ -209,6 +209,7 @@ fn check(args: &Args, rows: &[StackRow]) -> Result<()> {
         ("--include-output", policy.include_output.is_some()),
         ("--strict-pricing", policy.strict_pricing),
         ("--estimator", policy.estimator.is_some()),
+        ("--alias", policy.alias.is_some()),
     ];
     if let Some((flag, _)) = of_logs.iter().find(|(_, is_given)| *is_given && policy.from_telemetry) {
         return Err(Error::usage(format!("{flag} works with logs only")).hint("leave it or --from-telemetry out"));
