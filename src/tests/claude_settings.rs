@@ -884,6 +884,11 @@ fn tune_alone_does_what_concerns_this_machine() {
     home.write(".claude/settings.json", "{,}");
     assert_eq!(home.run(&["tune"]).exit, Exit::Failed);
     assert_eq!(fs::read_to_string(home.path(".claude/settings.json")).unwrap(), "{,}");
+    // Of two broken files both are told, and what is wrong for both is told once.
+    home.write(".config/devboy/pipeline_config.toml", "a = \n");
+    let outcome = home.run(&["tune"]);
+    let told = ["pipeline_config.toml:1", "settings.json:1"].map(|file| outcome.err.matches(file).count());
+    assert_eq!((outcome.exit, told), (Exit::Failed, [1, 1]), "{}", outcome.err);
 }
 
 #[test]

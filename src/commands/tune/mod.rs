@@ -89,6 +89,12 @@ fn both(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     }
     // Each is written whole and has an entry of its own; what becomes of one does not touch the other.
     let (pipeline, settings) = (pipeline(args, context), settings(args, context));
+    if let (Err(first), Err(second)) = (&pipeline, &settings)
+        && first.to_string() != second.to_string()
+    {
+        // The first one ends the command, which tells of that alone.
+        writeln!(context.err, "devboy: {second}")?;
+    }
     Ok(worse(pipeline?, settings?))
 }
 
