@@ -72,7 +72,7 @@ const COUNTED: [&str; 5] = ["files", "sidecars", "kept", "sessions", "reach"];
 /// What an examination found.
 struct Examined {
     lines: Vec<ExaminedLine>,
-    /// The places that were looked at.
+    /// The relative places that were looked at.
     places: Vec<PathBuf>,
     /// The logs, if they could be read.
     read: Result<Input>,
@@ -177,7 +177,7 @@ fn places(args: &Args, context: &Context<'_>) -> Vec<ExaminedLine> {
     roots.iter().map(place).collect()
 }
 
-/// Every place that a line may name, the longest first.
+/// Every relative place that a line may name, the longest first: an absolute one is seen to be one by how it looks.
 fn examined_places(args: &Args, context: &Context<'_>) -> Vec<PathBuf> {
     let roots = discover::roots(&args.input.input_dir, &context.env.places).into_iter();
     let roots = roots.filter(|root| !discover::is_stdin(&root.path)).map(|root| root.path);
@@ -185,7 +185,8 @@ fn examined_places(args: &Args, context: &Context<'_>) -> Vec<PathBuf> {
     let lake = args.input.lake.clone().or_else(|| context.env.lake_dir());
     let telemetry = places_of_telemetry(&[], &surroundings(&recorded_as(args, context), context));
     let telemetry = telemetry.into_iter().map(|place| place.path);
-    let mut places: Vec<PathBuf> = roots.chain(files.into_iter().flatten()).chain(lake).chain(telemetry).collect();
+    let places = roots.chain(files.into_iter().flatten()).chain(lake).chain(telemetry);
+    let mut places: Vec<PathBuf> = places.filter(|place| place.is_relative()).collect();
     places.sort_by_key(|place| std::cmp::Reverse(place.as_os_str().len()));
     places
 }

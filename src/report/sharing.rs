@@ -121,7 +121,12 @@ fn path_length(text: &str, in_table: bool) -> usize {
         let end = text.match_indices('|').map(|(at, _)| at).find(is_end).unwrap_or(text.len());
         return text[..end].trim_end().len();
     }
-    let last = text.rfind('/').unwrap_or_default();
+    path_end(text)
+}
+
+/// The next blank after the last slash, if it begins with one.
+fn path_end(text: &str) -> usize {
+    let last = if text.starts_with('/') { text.rfind('/').unwrap_or_default() } else { 0 };
     let is_end = |c: char| c.is_whitespace() || matches!(c, '"' | '`' | '\'' | ')' | ',' | ';');
     text[last..].find(is_end).map_or(text.len(), |end| last + end)
 }
@@ -158,8 +163,7 @@ pub fn without_place(text: &str, place: &Path) -> String {
     while let Some(at) = rest.find(&place).filter(|_| !place.is_empty()) {
         let (before, found) = rest.split_at(at);
         let behind = &found[place.len()..];
-        let is_end = |c: char| c.is_whitespace() || matches!(c, '"' | '`' | '\'' | ')' | ',' | ';');
-        let below = behind[..behind.find(is_end).unwrap_or(behind.len())].trim_end_matches(':').len();
+        let below = behind[..path_end(behind)].trim_end_matches(':').len();
         let is_place =
             before.chars().next_back().is_none_or(|c| !c.is_alphanumeric() && !matches!(c, '/' | '.' | '_' | '-'))
                 && (below == 0 || place.ends_with('/') || behind.starts_with(['/', ':']));
