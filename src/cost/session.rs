@@ -11,7 +11,7 @@ use crate::cost::bill::Bill;
 use crate::cost::groups::{CostKey, Label, Things};
 use crate::cost::shares;
 use crate::cost::shares::{BillShare, Thing};
-use crate::logs::timeline::requests::{BlockKind, Marks, Request, Timeline};
+use crate::logs::timeline::requests::{BlockKind, Marks};
 use crate::logs::trace::{Millis, NO_TIME, Place};
 use crate::whatif::prompt_cache::causes;
 use crate::whatif::prompt_cache::causes::Loss;
@@ -90,7 +90,7 @@ pub fn of(bill: &Bill<'_>, simulator: &Simulator<'_>, session: u32) -> SessionCo
     let mut moments: Vec<SessionRequest> = Vec::new();
     let mut things: BTreeMap<Thing, OpenGroup> = BTreeMap::new();
     let mut again = Cost::default();
-    let misses: BTreeMap<u32, Loss> = causes::losses(simulator).into_iter().map(|loss| (loss.request, loss)).collect();
+    let misses = misses(simulator);
     // Without a log of the main thread the first one is a subagent.
     let first = u64::from(chains.first().is_some_and(|&chain| timeline.chain(chain).place != Place::Main));
     for (thread, &chain) in (first..).zip(&chains) {
@@ -114,7 +114,13 @@ pub fn of(bill: &Bill<'_>, simulator: &Simulator<'_>, session: u32) -> SessionCo
     SessionCost { moments, span, carried: carried(bill, things), total, again, subagents, compactions }
 }
 
-fn of_chain<'b>(
+/// The breaks of the cache, by request.
+pub fn misses(simulator: &Simulator<'_>) -> BTreeMap<u32, Loss> {
+    causes::losses(simulator).into_iter().map(|loss| (loss.request, loss)).collect()
+}
+
+/// The requests of a chain that count and were billed.
+pub fn of_chain<'b>(
     bill: &'b Bill<'_>,
     chain: u32,
     thread: u64,
@@ -137,22 +143,12 @@ fn of_chain<'b>(
                 spent: charge.spent,
                 cost: charge.cost,
                 compacted: request.marks.has(Marks::COMPACTION),
-                human: was_prompted(bill.timeline, request),
+                human: bill.timeline.was_prompted(request),
                 miss: miss.map(|miss| miss.cause),
                 miss_cost: miss.map_or_else(Cost::default, |miss| miss.sum.cost_lost),
             }
         },
     )
-}
-
-/// Whether a person wrote something, or showed an image, that came in with a request: reminders and the like are no prompts.
-fn was_prompted(timeline: &Timeline, request: &Request) -> bool {
-    let inputs = &timeline.blocks[request.inputs.start as usize..request.inputs.end as usize];
-    // Where nothing tells what came in, something was written before it.
-    if inputs.is_empty() {
-        return request.marks.has(Marks::HUMAN);
-    }
-    inputs.iter().any(|block| matches!(block.kind, BlockKind::Human | BlockKind::Media))
 }
 
 /// A thing while its shares come in.

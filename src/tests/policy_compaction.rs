@@ -605,6 +605,21 @@ fn real_compactions_are_billed_and_what_they_broke_is_found() {
     assert_eq!((real.breakage.reread_tokens, real.rereads.compactions, real.rereads.reads), (900, 1, 0));
 }
 
+/// What comes next is another chain, which lost nothing.
+#[test]
+fn nothing_comes_soon_after_a_compaction_that_ends_its_chain() {
+    let mut log = Story::new();
+    log.session("a", "/p").human(40).ask(0, 1_000, 8).calls("Read", "/a.rs", 20);
+    log.result(900).ask(1_000, 900, 1).says(10).compaction(Asked::Auto, Some(2_000), 100);
+    log.session("b", "/p").human(20).ask(400, 300, 5).calls("Edit", "/a.rs", 50);
+    log.refers(ReferenceKind::EditSource, 1, &[(2, 300)]);
+    let timeline = log.done();
+    let tokens = sizes(&timeline);
+    let detectors = Detectors::new(&timeline, &tokens, breakage::BreakageThresholds::shipped());
+    let real = real_compactions(&detectors, CompactionThresholds::shipped());
+    assert_eq!((real.triggers["auto"], real.breakage.classes.len()), (1, 0));
+}
+
 #[test]
 fn a_log_without_compactions_has_no_bill_and_no_verdict() {
     let timeline = talk(3).done();

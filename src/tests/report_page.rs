@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::harness::{Home, all_bytes};
-use super::log_builder::{Record, answers, assistant, cases, fails, tool_use, user};
+use super::log_builder::{Record, answers, assistant, boundary, cases, compact_summary, fails, tool_use, user};
 use crate::report::table::paragraph;
 use crate::shell::arguments::Exit;
 
@@ -468,6 +468,24 @@ fn assert_closed(html: &str) {
         }
     }
     assert!(open.is_empty(), "{open:?}");
+}
+
+/// A compaction that no request followed is on no other session's line.
+#[test]
+fn a_compaction_is_drawn_in_its_own_session() {
+    let home = Home::new();
+    for (number, session) in (0..).zip(["ends", "goes-on"]) {
+        let mut told = Told::new(session, "/home/user/lantern", number * 43_200);
+        told.ask(OPUS, 0, 40_000, 500).ask(OPUS, 40_000, 500, 500);
+        told.parent = None;
+        told.push("boundary", boundary(""));
+        told.push("summary", compact_summary("", None));
+        if session == "goes-on" {
+            told.ask(OPUS, 0, 15_000, 500).ask(OPUS, 15_000, 500, 500);
+        }
+        place(&home, &told);
+    }
+    assert_eq!(page_of(&home, &["report"]).matches("<title>compaction after").count(), 1);
 }
 
 #[test]

@@ -16,6 +16,7 @@ use crate::logs::timeline::rules::TimelineRules;
 use crate::logs::timeline::{TimelineGuide, TokenCounter};
 use crate::logs::trace::Place;
 use crate::tests::log_builder::*;
+use crate::whatif::sim::unforeseen::Occasion;
 
 /// Counts bytes and words instead of tokens.
 struct Plain;
@@ -215,6 +216,47 @@ fn a_turn_begins_where_a_user_record_brings_text() {
     assert_eq!(marks, [Marks::HUMAN, Marks::default(), Marks::META, Marks::HUMAN]);
     let human = timeline.blocks.iter().filter(|block| block.kind == BlockKind::Human).count();
     assert_eq!(human, 1, "what a command expands to was written by nobody");
+}
+
+/// Images cannot be compared, and of nothing there is nothing to compare.
+#[test]
+fn what_came_with_an_image_is_named_by_no_text() {
+    let image = json!({ "type": "image", "source": {} });
+    let timeline = one(vec![
+        user("p", "go"),
+        asks("m1", "c1", "Read"),
+        answers("c1", vec![image.clone()]),
+        asks("m2", "c2", "Read"),
+        answers("c2", vec![text("the page"), image]),
+        asks("m3", "c3", "Read"),
+        answers("c3", ""),
+        asks("m4", "c4", "Read"),
+        answers("c4", "a file"),
+        says("m5", "done"),
+    ]);
+    let named: Vec<bool> = timeline.calls.iter().map(|call| call.text.is_some()).collect();
+    assert_eq!(named, [false, false, false, true]);
+}
+
+#[test]
+fn a_document_that_the_client_puts_in_is_no_prompt() {
+    let media = |kind: &str| json!({ "type": kind, "source": {} });
+    let timeline = one(vec![
+        user("p", "go"),
+        asks("m1", "c1", "Read"),
+        answers("c1", "PDF file read"),
+        user("pdf", vec![media("document")]).set("isMeta", true),
+        says("m2", "ok"),
+        user("shot", vec![media("image")]),
+        says("m3", "ok"),
+        user("both", vec![text("look"), media("image")]),
+        user("note", "[Image: source: shot.png]").set("isMeta", true),
+        says("m4", "ok"),
+    ]);
+    let of = |request: &Request| (timeline.was_prompted(request), Occasion::of(&timeline, request, 0));
+    let told: Vec<_> = timeline.requests.iter().map(of).collect();
+    let (image, nothing) = ((true, Occasion::Media), Occasion::None);
+    assert_eq!(told, [(true, nothing), (false, nothing), image, image]);
 }
 
 #[test]

@@ -1,14 +1,17 @@
 //! The figures behind the plots of the page.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
 use crate::cost::attribution::Attribution;
 use crate::cost::findings::BillEvidence;
 use crate::cost::groups::{CostKey, Label};
+use crate::cost::session;
+use crate::cost::session::SessionRequest;
 use crate::logs::trace::{Millis, NO_TIME, Place};
 use crate::whatif::prompt_cache::causes;
+use crate::whatif::prompt_cache::outcome::Cause;
 use crate::whatif::sim::cost::Cost;
 
 /// The figures.
@@ -125,55 +128,44 @@ fn traces(evidence: &BillEvidence<'_>) -> Vec<ContextTrace> {
     }
     let mut most: Vec<(u32, u128)> = money.into_iter().filter(|(_, nano_usd)| *nano_usd > 0).collect();
     most.sort_by_key(|(session, nano_usd)| (std::cmp::Reverse(*nano_usd), *session));
-    let losses: BTreeMap<u32, String> =
-        causes::losses(evidence.simulator).iter().map(|loss| (loss.request, loss.cause.words().to_owned())).collect();
-    let compacted: BTreeSet<u32> = timeline.boundaries.iter().map(|boundary| boundary.request).collect();
+    let misses = session::misses(evidence.simulator);
     let told = most.into_iter().take(evidence.sheet.sessions_drawn);
-    told.filter_map(|(session, nano_usd)| trace(evidence, (session, nano_usd as f64 / 1e9), &losses, &compacted))
-        .collect()
+    told.filter_map(|(session, nano_usd)| trace(evidence, session, nano_usd as f64 / 1e9, &misses)).collect()
 }
 
 fn trace(
     evidence: &BillEvidence<'_>,
-    (session, usd): (u32, f64),
-    losses: &BTreeMap<u32, String>,
-    compacted: &BTreeSet<u32>,
+    session: u32,
+    usd: f64,
+    misses: &BTreeMap<u32, causes::Loss>,
 ) -> Option<ContextTrace> {
-    let timeline = &evidence.workload.timeline;
-    let chain = timeline.chains.iter().find(|chain| chain.session == session && chain.place == Place::Main)?;
-    let told = || {
-        let requests = chain.requests.clone().map(|index| (index, &timeline.requests[index as usize]));
-        requests.filter(|(_, request)| request.counts() && request.context() > 0 && request.start != NO_TIME)
-    };
-    let first = told().map(|(_, request)| request.start).min()?;
+    let (timeline, bill) = (&evidence.workload.timeline, evidence.bill());
+    let mut chains = (0..).zip(&timeline.chains);
+    let (chain, _) = chains.find(|(_, chain)| chain.session == session && chain.place == Place::Main)?;
+    let moments = session::of_chain(&bill, chain, 0, misses);
+    let told: Vec<SessionRequest> = moments.filter(|moment| moment.context > 0 && moment.ts != NO_TIME).collect();
+    let first = told.iter().map(|moment| moment.ts).min()?;
     // A clock that was set back does not move the line back.
     let mut now: Millis = first;
     let mut points = Vec::new();
     let mut marks = Vec::new();
-    let (mut compactions, mut misses) = (0, 0);
-    for (index, request) in told() {
-        now = now.max(request.start);
+    for moment in &told {
+        now = now.max(moment.ts);
         let at = (now - first) as f64 / 60_000.0;
-        points.push((at, request.context()));
-        let is_compacted = compacted.contains(&index);
-        compactions += u64::from(is_compacted);
-        let loss = losses.get(&index);
-        misses += u64::from(loss.is_some());
-        if is_compacted {
-            marks.push((at, request.context(), "compaction".to_owned()));
-        } else if let Some(cause) = loss {
-            marks.push((at, request.context(), cause.clone()));
-        }
+        points.push((at, moment.context));
+        let what = if moment.compacted { Some("compaction") } else { moment.miss.map(Cause::words) };
+        marks.extend(what.map(|what| (at, moment.context, what.to_owned())));
     }
     let session = &timeline.sessions[session as usize];
+    let count = |is: fn(&SessionRequest) -> bool| told.iter().filter(|moment| is(moment)).count() as u64;
     Some(ContextTrace {
         session: session.id.to_string(),
         project: session.project.to_string(),
         day: crate::report::numbers::date(first),
         usd,
-        requests: points.len() as u64,
-        compactions,
-        misses,
+        requests: told.len() as u64,
+        compactions: count(|moment| moment.compacted),
+        misses: count(|moment| moment.miss.is_some()),
         points: thinned(points, evidence.sheet.points_drawn),
         marks,
     })

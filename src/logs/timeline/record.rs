@@ -445,7 +445,7 @@ impl<'g, 'v> TimelineReader<'g, 'v> {
                 tokens: self.tokens(bytes),
                 call: block.call,
                 tool: self.out.names.intern(&String::from_utf8_lossy(&block.tool)),
-                named: if is_whole_result(block) { Id::of(bytes) } else { Id::NONE },
+                named: if is_told_by_text(block, bytes) { Id::of(bytes) } else { Id::NONE },
                 file_kind: Sym::default(),
             };
             if let Some(path) = path_of(envelope, block, bytes) {
@@ -647,9 +647,9 @@ impl<'g, 'v> TimelineReader<'g, 'v> {
     }
 }
 
-/// Whether all of a result is held: of a longer one the start alone would not tell it from another.
-fn is_whole_result(block: &DraftBlock) -> bool {
-    block.part == DraftKind::Result && block.beyond.bytes == 0
+/// Whether the text of a result tells it from another: all of it is held, and nothing came beside it that nobody can compare.
+fn is_told_by_text(block: &DraftBlock, text: &[u8]) -> bool {
+    block.part == DraftKind::Result && block.beyond.bytes == 0 && block.media == 0 && !text.is_empty()
 }
 
 /// The file that a call names, normalised.

@@ -92,7 +92,8 @@ pub struct ToolCall {
     pub asked: u32,
     /// Index into [`Timeline::blocks`] of the result, [`NONE`] if there is none.
     pub answered: u32,
-    /// Names the text of the result; none where not all of it was held.
+    /// Names the text of the result; none where not all of it was held, where an image came with it, and where there is no
+    /// text.
     pub text: Id,
     /// Whether the result is an error.
     pub is_error: bool,
@@ -592,6 +593,18 @@ impl Timeline {
     /// The sessions with a request that counts. Others are there for what was forked off them.
     pub fn counted_sessions(&self) -> BTreeSet<u32> {
         self.counted().map(|(_, request)| self.session_of_chain(request.chain)).collect()
+    }
+
+    /// Whether a person wrote something, or showed an image, that came in with a request: reminders and the like are no prompts,
+    /// nor are documents that the client puts in.
+    pub fn was_prompted(&self, request: &Request) -> bool {
+        let inputs = &self.blocks[request.inputs.start as usize..request.inputs.end as usize];
+        let has = |kind| inputs.iter().any(|block| block.kind == kind);
+        // Where nothing tells what came in, something was written before it.
+        if inputs.is_empty() {
+            return request.marks.has(Marks::HUMAN);
+        }
+        has(BlockKind::Human) || has(BlockKind::Media) && !request.marks.has(Marks::META)
     }
 
     /// Whether a block came with a request that counts, or answered one.

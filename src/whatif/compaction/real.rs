@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 use crate::base::stats::Share;
-use crate::logs::timeline::requests::{Boundary, NONE, Segment, Timeline, Trigger};
+use crate::logs::timeline::requests::{Boundary, NONE, Request, Segment, Timeline, Trigger};
 use crate::logs::trace::compare_versions;
 use crate::whatif::compaction::carry::around;
 use crate::whatif::compaction::outcome::{Placement, RealCompactions, SummariserTokens, VersionEdge};
@@ -43,10 +43,17 @@ pub fn real_compactions(detectors: &Detectors<'_>, sheet: &CompactionThresholds)
     let mut requests = 0;
     for boundary in &timeline.boundaries {
         *real.triggers.entry(boundary.trigger.into_str().to_owned()).or_default() += 1;
-        change(timeline, boundary, &mut real);
+        let (before, after) = around(timeline, boundary);
+        change(before, after, &mut real);
+        // Where nothing came after it, the next request is another chain's.
+        if after.is_none() {
+            continue;
+        }
         let soon = soon_after(timeline, boundary.request, calls_after);
         requests += soon.len() as u64;
-        lost(detectors, boundary, soon, &mut breaks);
+        if before.is_some() {
+            lost(detectors, boundary, soon, &mut breaks);
+        }
     }
     real.breakage = tally(detectors, &breaks, requests);
     real
@@ -54,8 +61,7 @@ pub fn real_compactions(detectors: &Detectors<'_>, sheet: &CompactionThresholds)
 
 /// The requests from `request` on, in its chain and segment, until so many tools were called.
 pub fn soon_after(timeline: &Timeline, request: u32, calls: usize) -> Range<u32> {
-    let Some(first) = timeline.requests.get(request as usize) else { return request..request };
-    let end = timeline.segments[first.segment as usize].requests.end;
+    let end = timeline.segments[timeline.request(request).segment as usize].requests.end;
     let mut left = calls;
     let mut at = request;
     while at < end && left > 0 {
@@ -66,8 +72,7 @@ pub fn soon_after(timeline: &Timeline, request: u32, calls: usize) -> Range<u32>
 }
 
 /// What the context lost, and what was written to the cache again.
-fn change(timeline: &Timeline, boundary: &Boundary, real: &mut RealCompactions) {
-    let (before, after) = around(timeline, boundary);
+fn change(before: Option<&Request>, after: Option<&Request>, real: &mut RealCompactions) {
     real.rewritten_tokens += after.map_or(0, |request| request.usage.cache_creation);
     if let (Some(before), Some(after)) = (before, after) {
         real.removed_tokens += before.context().saturating_sub(after.context());
@@ -77,9 +82,6 @@ fn change(timeline: &Timeline, boundary: &Boundary, real: &mut RealCompactions) 
 /// Shows the detectors the contexts that would have been without the compaction, and those that were.
 fn lost(detectors: &Detectors<'_>, boundary: &Boundary, soon: Range<u32>, breaks: &mut Vec<Break>) {
     let Detectors { timeline, tokens, .. } = detectors;
-    if around(timeline, boundary).0.is_none() {
-        return;
-    }
     let before: Vec<u32> = ShownBlocks::after(timeline, boundary.request - 1).blocks().collect();
     let view = |blocks: &mut dyn Iterator<Item = u32>| ContextView {
         items: blocks.map(|block| item(timeline, tokens, block)).collect(),

@@ -51,7 +51,7 @@ impl Occasion {
         match () {
             () if has(Marks::EFFORT_CHANGE) => Self::EffortChanged,
             () if has(Marks::TOOLS_ARRIVED) => Self::ToolsArrived,
-            () if media() => Self::Media,
+            () if media() && timeline.was_prompted(request) => Self::Media,
             () if idle > CacheLifetime::FiveMinutes.millis() => Self::Idle,
             () => Self::None,
         }
