@@ -1041,6 +1041,20 @@ fn what_was_set_and_no_run_reads_is_told() {
         ("history-trim", &["--set", "sticky_step=3", "--set", "fidelity=sane"], "only with sticky=true"),
         ("tool-filter", &["--set", "top_k=3"], "only with predictor=tf-cosine or markov"),
         ("tool-filter", &["--set", "top_k=3", "--set", "predictor=markov"], ""),
+        ("compaction", &["--set", "micro.protect_last=5"], "reads micro.protect_last only with tier=micro"),
+        ("compaction", &["--set", "micro.target_tokens=9000"], ""),
+        (
+            "tool-filter",
+            &["--set", "learn=false", "--set", "expand=fail"],
+            "only with expand=retry_append or retry_rebuild",
+        ),
+        ("tool-filter", &["--set", "min_tools=3", "--set", "skip_cacheable=true"], "only with skip_cacheable=false"),
+        ("pick-tools", &["--set", "unsafe_default=spec", "--set", "allow_unsafe=true"], "only with allow_unsafe=false"),
+        (
+            "history-trim",
+            &["--set", "cut=head_tail", "--set", "history_trimming=false"],
+            "only with history_trimming=true",
+        ),
     ] {
         let err = home.run(&words(policy, more)).err.split_whitespace().collect::<Vec<_>>().join(" ");
         assert!(err.contains(told), "{policy} {more:?}: {err}");
@@ -1054,7 +1068,8 @@ fn whatever_is_read_only_with_another_parameter_is_one() {
     for &policy in Policy::ALL {
         for rule in policy.entry().read_only_with {
             for name in rule.parameters.iter().chain([&rule.other()]) {
-                assert!(configs.sheet(policy).has(&[(*name).to_owned()]), "{policy:?}: {name}");
+                let key: Vec<String> = name.split('.').map(str::to_owned).collect();
+                assert!(configs.sheet(policy).has(&key), "{policy:?}: {name}");
             }
         }
     }

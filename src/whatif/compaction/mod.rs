@@ -352,6 +352,12 @@ pub static POLICY: PolicyEntry = PolicyEntry {
             is: |mode| mode == "claude-code",
         },
         ReadOnlyWith { parameters: &["compact_at_pct"], only: "mode=pct", is: |mode| mode == "pct" },
+        // The target and the saving are held against the clearings of the log as well.
+        ReadOnlyWith {
+            parameters: &["micro.min_bytes", "micro.protect_last", "micro.only_uncached", "micro.style"],
+            only: "tier=micro",
+            is: |tier| tier == "micro",
+        },
     ],
     without_logs: None,
     ready,

@@ -256,6 +256,26 @@ fn tokens(items: &[Item]) -> u32 {
 
 const CHAINED_TURNS: &str = "keep_recent_user_turns_in_chained_tool_calls";
 
+/// Parameters of how a history is trimmed.
+const TRIMMING: &[&str] = &[
+    "max_history_tokens",
+    "keep_recent_exchanges",
+    CHAINED_TURNS,
+    "skip_router_on_tool_results",
+    "old_message_max_tokens",
+    "oldest_message_max_tokens",
+    "old_tool_result_max_tokens",
+    "oldest_tool_result_max_tokens",
+    "fidelity",
+    "trim_thinking",
+    "cut",
+    "sticky",
+    "sticky_step",
+    "segment",
+    "exchanges",
+    "instruction_tokens",
+];
+
 /// What the policy says of itself.
 pub static POLICY: PolicyEntry = PolicyEntry {
     sheet: "policies/history_trim.toml",
@@ -272,6 +292,7 @@ pub static POLICY: PolicyEntry = PolicyEntry {
             only: "skip_router_on_tool_results=true",
             is: |skip| skip == "true",
         },
+        ReadOnlyWith { parameters: TRIMMING, only: "history_trimming=true", is: |trims| trims == "true" },
     ],
     without_logs: None,
     ready,

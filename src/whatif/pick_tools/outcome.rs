@@ -14,6 +14,7 @@ use crate::report::table::{Table, TableBuilder};
 use crate::whatif::chosen::{Policy, PolicyConfigs, PolicyEntry};
 use crate::whatif::pick_tools::{Params, PickPolicy, Rules};
 use crate::whatif::sim::figures::Portion;
+use crate::whatif::sim::params::ReadOnlyWith;
 use crate::whatif::simulation::{Finished, PolicyShare, Ready, Simulation};
 use crate::whatif::tool_filter::result::CatalogFacts;
 use crate::whatif::tool_filter::tables::share;
@@ -108,7 +109,11 @@ pub fn policy(simulation: &Simulation<'_>, configs: &PolicyConfigs) -> Result<Pi
 pub static POLICY: PolicyEntry = PolicyEntry {
     sheet: "policies/pick_tools.toml",
     check: |sheet| sheet.params::<Params>()?.check(),
-    read_only_with: &[],
+    read_only_with: &[ReadOnlyWith {
+        parameters: &["unsafe_default"],
+        only: "allow_unsafe=false",
+        is: |allowed| allowed == "false",
+    }],
     without_logs: Some("it has no text, so there are no words to pick by"),
     ready,
 };

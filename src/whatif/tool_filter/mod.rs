@@ -218,6 +218,21 @@ fn unknown_predictions(predictions: &Predictions, inventory: &Inventory) -> Opti
 /// Tools that a table shows.
 const TOOLS_SHOWN: usize = 20;
 
+/// Parameters of what is shown and how it comes back: read only where anything is left out.
+const CHOOSING: &[&str] = &[
+    "predictor",
+    "recency_turns",
+    "top_k",
+    "min_score",
+    "min_tools",
+    "max_tools",
+    "fallback",
+    "expand",
+    "max_retries",
+    "learn",
+    "continuation",
+];
+
 /// What the policy says of itself.
 pub static POLICY: PolicyEntry = PolicyEntry {
     sheet: "policies/tool_filter.toml",
@@ -239,6 +254,13 @@ pub static POLICY: PolicyEntry = PolicyEntry {
             only: "fallback=true",
             is: |fallback| fallback == "true",
         },
+        ReadOnlyWith {
+            parameters: &["max_retries", "learn"],
+            only: "expand=retry_append or retry_rebuild",
+            is: |expand| expand != "fail",
+        },
+        ReadOnlyWith { parameters: CHOOSING, only: "skip_cacheable=false", is: |skips| skips == "false" },
+        ReadOnlyWith { parameters: CHOOSING, only: "enabled=true", is: |enabled| enabled == "true" },
     ],
     without_logs: None,
     ready,
