@@ -1,7 +1,7 @@
 //! The names under which projects, branches, servers and sessions are shown: to their owner as people write them, in what is
 //! shared by letters.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use crate::base::id::{Id, IdSet};
 use crate::base::names::mcp_server;
@@ -129,10 +129,13 @@ fn short_paths(paths: &BTreeMap<Id, &str>) -> BTreeMap<Id, String> {
     };
     let all: BTreeMap<Id, Vec<String>> = paths.iter().map(|(&id, path)| (id, parts(path))).collect();
     let tail = |parts: &[String], count: usize| parts[parts.len().saturating_sub(count)..].join("/");
-    let name = |id: &Id, parts: &Vec<String>| {
-        let is_alone = |&count: &usize| {
-            !all.iter().any(|(other, theirs)| other != id && tail(theirs, count) == tail(parts, count))
-        };
+    // How many directories end in these parts.
+    let mut ending: HashMap<String, u32> = HashMap::new();
+    for parts in all.values() {
+        (1..=parts.len()).for_each(|count| *ending.entry(tail(parts, count)).or_default() += 1);
+    }
+    let name = |parts: &Vec<String>| {
+        let is_alone = |&count: &usize| ending.get(&tail(parts, count)) == Some(&1);
         let count = (1..parts.len()).find(is_alone).unwrap_or(parts.len());
         let root = if parts.first().is_some_and(|drive| drive.ends_with(':')) { "" } else { "/" };
         if count < parts.len() {
@@ -141,5 +144,5 @@ fn short_paths(paths: &BTreeMap<Id, &str>) -> BTreeMap<Id, String> {
             format!("{root}{}", tail(parts, count))
         }
     };
-    all.iter().map(|(id, parts)| (*id, name(id, parts))).collect()
+    all.iter().map(|(id, parts)| (*id, name(parts))).collect()
 }
