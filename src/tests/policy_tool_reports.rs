@@ -44,6 +44,10 @@ fn turns_without_a_pick_are_told() {
     let found = PickTools { empty: Portion { k: 1, n: 2 }, ..PickTools::default() };
     let report = pick_tools::summary(&found).join("\n");
     assert!(report.contains("no pick in 50.0 % of 2 turns"), "{report}");
+    // A pick without a score, or with 0, stands in the same row.
+    let mut table = Vec::new();
+    pick_tools::scores(&found).write(&mut table, TableFormat::Csv, None).unwrap();
+    assert!(String::from_utf8(table).unwrap().contains("\n\"no pick, or no score\",0\n"));
 }
 
 #[test]

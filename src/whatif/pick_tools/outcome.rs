@@ -20,7 +20,7 @@ use crate::whatif::tool_filter::result::CatalogFacts;
 use crate::whatif::tool_filter::tables::share;
 use crate::whatif::tools::stage::ToolStage;
 
-/// Bins of scores: 0, up to 10 %, …, up to 100 %.
+/// Bins of scores: none or 0, up to 10 %, …, up to 100 %.
 pub const SCORE_BINS: usize = 11;
 
 /// How much of what was used the first K picks hold.
@@ -212,7 +212,11 @@ pub fn recall(found: &PickTools) -> Table {
 pub fn scores(found: &PickTools) -> Table {
     TableBuilder::of(found.scores.iter().enumerate())
         .text("score", |(bin, _)| {
-            if *bin == 0 { "no pick".to_owned() } else { format!("up to {} %", 100 * bin / (SCORE_BINS - 1)) }
+            if *bin == 0 {
+                "no pick, or no score".to_owned()
+            } else {
+                format!("up to {} %", 100 * bin / (SCORE_BINS - 1))
+            }
         })
         .count("turns", |(_, turns)| **turns)
         .table()

@@ -246,7 +246,7 @@ fn causes(found: &PromptCache) -> Table {
         .count("breaks", |(_, sum)| sum.events)
         .count("tokens lost", |(_, sum)| sum.tokens_lost)
         .count("paid again", |(_, sum)| sum.tokens_again)
-        .count("cost of that", |(_, sum)| sum.cost_lost.iet().round() as u64)
+        .count("more than reading", |(_, sum)| sum.cost_lost.iet().round() as u64)
         .number("dollars", |(_, sum)| known(sum.cost_lost.usd(), |usd| format!("{usd:.2}")))
         .table()
 }
