@@ -128,14 +128,19 @@ pub fn figure(html: &mut Html, label: &str, follow_ups: &[&Edge], caption: &str)
     });
 }
 
-/// The page: a drawing for each lag, and under it its edges as a table. `about` says how they were counted.
-pub fn page(edges: &[Edge], about: &[String]) -> String {
+/// The page: a drawing for each lag, and under it its edges as a table. `found` is how many edges are more than chance, shown or
+/// not, and how many there are; `about` says how they were counted.
+pub fn page(edges: &[Edge], found: (u64, u64), about: &[String]) -> String {
     let mut significant: Vec<&Edge> = edges.iter().filter(|edge| edge.significant).collect();
     significant.sort_by(|a, b| b.sum.count.cmp(&a.sum.count).then_with(|| (&a.from, &a.to).cmp(&(&b.from, &b.to))));
     let mut html = Html::new();
     html.leaf("h1", &[], "What follows what");
-    let (few, all) = (thousands(significant.len() as u64), counted(edges.len() as u64, "edge"));
-    html.leaf("p", &[], &format!("{few} of {all} between tools are more than chance."));
+    let (few, all) = (thousands(found.0), counted(found.1, "edge"));
+    let shown = match significant.len() as u64 {
+        shown if shown < found.0 => format!(" {} of them are shown.", thousands(shown)),
+        _ => String::new(),
+    };
+    html.leaf("p", &[], &format!("{few} of {all} between tools are more than chance.{shown}"));
     let mut lags: Vec<Option<u32>> = significant.iter().map(|edge| edge.sum.lag).collect();
     // What follows at any time has no lag and comes last.
     lags.sort_by_key(|lag| lag.unwrap_or(u32::MAX));

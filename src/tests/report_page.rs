@@ -627,7 +627,13 @@ fn edges_beyond_chance_are_drawn_with_their_table() {
     // Nothing beyond chance is a page as well.
     let few = Home::new();
     few.write(".claude/projects/-p/one.jsonl", super::harness::session("one", 3));
-    assert!(page_of(&few, &["mine", "edges"]).contains("0 of "));
+    let found = |more: &[&str]| {
+        let html = page_of(&few, &[&["mine", "edges"], more].concat());
+        html.split("<p>").find_map(|line| line.split_once(" between tools")).unwrap().0.to_owned()
+    };
+    let all = found(&[]);
+    assert!(all.starts_with("0 of ") && all != "0 of 0 edges", "{all}");
+    assert_eq!(found(&["--significant"]), all, "of all edges, whichever are shown");
 }
 
 #[test]

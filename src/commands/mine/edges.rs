@@ -115,7 +115,8 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<()> {
         args.tell(&counted.thresholds, context)?;
     }
     if let Some(path) = &args.html {
-        context.write_file(path, edge_graph::page(&counted.edges, &counted.words(args)), export.quiet)?;
+        let page = edge_graph::page(&counted.edges, counted.found, &counted.words(args));
+        context.write_file(path, page, export.quiet)?;
     }
     counted.send(args, &export, &input, context)
 }
@@ -126,6 +127,8 @@ struct CountedEdges {
     sums: EdgeSums,
     thresholds: EdgeThresholds,
     edges: Vec<Edge>,
+    /// How many edges are more than chance, and how many there are, shown or not.
+    found: (u64, u64),
     ends: Vec<(String, EndSum)>,
     /// Rows of too few sessions.
     left_out: u64,
@@ -142,13 +145,15 @@ impl CountedEdges {
         }
         let thresholds = input.data.parsed::<EdgeThresholds>("edges.toml")?;
         // What is left out is tested all the same: the rate of false discoveries is that of all edges.
-        let all = edges::edges(&sums, &thresholds).into_iter().filter(|edge| args.shows(edge));
-        let named = all.map(|edge| Edge { from: shown(&edge.from), to: shown(&edge.to), ..edge });
+        let all = edges::edges(&sums, &thresholds);
+        let found = (all.iter().filter(|edge| edge.significant).count() as u64, all.len() as u64);
+        let named = all.into_iter().filter(|edge| args.shows(edge));
+        let named = named.map(|edge| Edge { from: shown(&edge.from), to: shown(&edge.to), ..edge });
         let (edges, edges_out) = args.asked.kept.keep(named, |edge| edge.sum.sessions);
         let named = sums.ends.iter().map(|end| (shown(&sums.names[end.tool.0 as usize]), *end));
         let (ends, ends_out) = args.asked.kept.keep(by_calls(named.collect()), |(_, end)| end.sessions);
         let left_out = if args.ends { ends_out } else { edges_out };
-        Ok(Self { lags, sums, thresholds, edges, ends, left_out })
+        Ok(Self { lags, sums, thresholds, edges, found, ends, left_out })
     }
 
     /// Sends the edges, or with which tools contexts begin and end.
