@@ -57,7 +57,9 @@ pub struct MinedCall {
     pub bytes: u32,
     /// Tokens of the answer.
     pub tokens: u32,
-    /// Whether these were counted exactly.
+    /// Whether its answer has text.
+    pub with_text: bool,
+    /// Whether the tokens of it were counted exactly.
     pub counted: bool,
     /// Length of the input as JSON, in bytes.
     pub input_bytes: u32,
@@ -117,7 +119,9 @@ pub struct ToolUsage {
     pub latency_ms: [u64; 3],
     /// Tokens of the answers.
     pub response_tokens: u64,
-    /// Answers whose tokens were counted exactly; the others are estimated from their bytes.
+    /// Answers with text, those included that refuse a call.
+    pub with_text: u64,
+    /// Of these, those whose tokens were counted exactly; the others are estimated from their bytes.
     pub counted: u64,
     /// Bytes of the inputs.
     pub input_bytes: u64,
@@ -225,6 +229,7 @@ impl ToolFrame {
             column("bytes", calls, |call| call.bytes),
             column("latency_ms", calls, |call| call.latency_ms),
             column("tokens", calls, |call| call.tokens),
+            column("with_text", calls, |call| call.with_text),
             column("counted", calls, |call| call.counted),
             column("input_bytes", calls, |call| call.input_bytes),
         ];
@@ -261,6 +266,7 @@ impl ToolFrame {
                 timed: group.known("latency_ms")?,
                 latency_ms: quantiles(group, "latency_ms")?,
                 response_tokens: group.sum("tokens")?,
+                with_text: group.sum("with_text")?,
                 counted: group.sum("counted")?,
                 input_bytes: group.sum("input_bytes")?,
             };

@@ -151,6 +151,7 @@ fn plain(call: &Call, guide: &ToolGuide<'_>) -> MinedCall {
         chars: call.chars,
         bytes: call.bytes,
         tokens: exact.unwrap_or(estimated),
+        with_text: call.bytes > 0,
         counted: exact.is_some() && call.bytes > 0,
         input_bytes: call.input_bytes,
         latency_ms: call.latency_ms.filter(|_| call.ran()),

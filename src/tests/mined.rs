@@ -599,6 +599,41 @@ fn what_cannot_be_compared_is_no_repeat() {
     assert_eq!(polling.unwrap()["matches"], 0);
 }
 
+/// Refusals are answers with text as well.
+#[test]
+fn answers_that_were_counted_are_told_of_all_that_have_text() {
+    let refusal = "The user doesn't want to proceed with this tool use. The tool use was rejected.";
+    let records = [
+        asks("m1", "c1", "Read"),
+        answers("c1", "some text of a file"),
+        asks("m2", "c2", "Bash"),
+        fails("c2", refusal),
+    ];
+    let home = Home::new();
+    home.write(".claude/projects/-p/1.jsonl", log(&records));
+    let report = home.json(&["mine", "tools", "--exact"]);
+    let basis = report["tokens_basis"]["responses"].as_str().unwrap();
+    assert!(basis.starts_with("replayed: 2 answers of 2 counted"), "{basis}");
+}
+
+/// The key of pseudonyms is another one on every machine.
+#[test]
+fn fingerprints_stand_in_the_order_of_the_names_that_are_shown() {
+    let servers = ["ash", "birch", "cedar", "elm", "fir", "oak"];
+    let records: Vec<Record> = servers
+        .iter()
+        .flat_map(|server| {
+            [asks(&format!("m-{server}"), server, &format!("mcp__{server}__list")), answers(server, "x")]
+        })
+        .collect();
+    let home = Home::new();
+    home.write(".claude/projects/-p/1.jsonl", log(&records));
+    let report = home.json(&["mine", "fingerprints", "--names"]);
+    let rows = report["fingerprints"].as_array().unwrap();
+    let names: Vec<&str> = rows.iter().map(|row| row["endpoint_class"].as_str().unwrap()).collect();
+    assert!(names.len() == 6 && names.is_sorted() && names[0].contains("ash"), "{names:?}");
+}
+
 /// Of a second read counts whether its bytes were shown, else whether its lines were.
 #[test]
 fn rereads_are_of_three_classes() {

@@ -64,7 +64,8 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<()> {
         return Err(input.nothing_in_window("tool calls"));
     }
     let sum = |of: fn(&ToolUsage) -> u64| uses.tools.iter().map(of).sum::<u64>();
-    let (all_tokens, counted, ran) = (sum(|row| row.response_tokens), sum(|row| row.counted), sum(|row| row.ran));
+    let (all_tokens, counted, with_text) =
+        (sum(|row| row.response_tokens), sum(|row| row.counted), sum(|row| row.with_text));
     let by_tool = |row: ToolUsage| ToolUsage { name: export.shown(&context.pseudonyms, &row.name), ..row };
     let by_server = |row: ToolUsage| ToolUsage { name: server_shown(&export, &context.pseudonyms, &row.name), ..row };
     let (tools, tools_out) = args.asked.kept.keep(uses.tools.into_iter().map(by_tool), |row| row.sessions);
@@ -73,7 +74,7 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<()> {
     export.tell(&input, (left_out, args.asked.kept), context)?;
     let estimate = format!("estimated: {} bytes per token", rules.bytes_per_token);
     let basis = if args.exact {
-        format!("replayed: {counted} answers of {ran} counted with o200k_base, all other text {estimate}")
+        format!("replayed: {counted} answers of {with_text} counted with o200k_base, all other text {estimate}")
     } else {
         estimate.clone()
     };
