@@ -23,6 +23,8 @@ pub struct ToolGuide<'a> {
     pub reading: &'a BTreeSet<String>,
     /// Tools that change a file.
     pub changing: &'a BTreeSet<String>,
+    /// Lines that a read without a limit shows at most.
+    pub lines_max: u32,
     /// Exact tokens of bodies, as far as they are known.
     pub exact: &'a IdMap<Id, u32>,
     /// Bytes per token for all others.
@@ -50,10 +52,10 @@ struct FileReads {
 
 impl FileReads {
     /// Takes in a read; tells how it stands to those before it.
-    fn add(&mut self, call: &Call) -> Option<Reread> {
+    fn add(&mut self, call: &Call, lines_max: u32) -> Option<Reread> {
         let is_first = self.bodies.is_empty();
         let is_new = self.bodies.insert(call.body);
-        let overlaps = self.show(lines(call));
+        let overlaps = self.show(lines(call, lines_max));
         if is_first {
             None
         } else if !is_new {
@@ -80,13 +82,11 @@ impl FileReads {
     }
 }
 
-/// The lines that a read showed.
-fn lines(call: &Call) -> Range<u32> {
+/// The lines that a read showed: `lines_max` where it has no limit, as far as anyone can tell.
+fn lines(call: &Call, lines_max: u32) -> Range<u32> {
     let [first, count] = call.lines;
     let first = first.max(1);
-    // Without a limit the file is read to its end, as far as anyone can tell.
-    let end = if count == 0 { u32::MAX } else { first.saturating_add(count) };
-    first..end
+    first..first.saturating_add(if count == 0 { lines_max } else { count })
 }
 
 /// Every call of a history, in its order; and the servers, by number.
@@ -108,7 +108,7 @@ pub fn calls(history: &History, names: &Names, guide: &ToolGuide<'_>) -> (Vec<Mi
         let file = call.path.is_some() && call.status == Status::Ok;
         row.reads = file && reading[tool];
         if row.reads {
-            row.reread = seen.read.entry((call.path, call.tool)).or_default().add(call);
+            row.reread = seen.read.entry((call.path, call.tool)).or_default().add(call, guide.lines_max);
         }
         if file && changing[tool] {
             let of_file = (call.path, Sym(0))..=(call.path, Sym(u32::MAX));
@@ -245,4 +245,6 @@ pub struct ToolUseRules {
     pub bytes_per_token: f64,
     /// Tools whose answer is a file, or lines of it.
     pub reading_tools: BTreeSet<String>,
+    /// Lines that such an answer has at most where the call names no limit.
+    pub lines_max: u32,
 }

@@ -211,7 +211,7 @@ static TOOLS: LazyLock<ToolGuide<'static>> = LazyLock::new(|| {
     static READING: LazyLock<BTreeSet<String>> = LazyLock::new(|| BTreeSet::from(["Read".to_owned()]));
     static EXACT: LazyLock<IdMap<Id, u32>> = LazyLock::new(IdMap::default);
     static NONE: BTreeSet<String> = BTreeSet::new();
-    ToolGuide { reading: &READING, changing: &NONE, exact: &EXACT, bytes_per_token: 4.0 }
+    ToolGuide { reading: &READING, changing: &NONE, lines_max: 2_000, exact: &EXACT, bytes_per_token: 4.0 }
 });
 
 /// Steps of everything that is done with the rows of logs, reading included.

@@ -663,6 +663,13 @@ fn rereads_are_of_three_classes() {
     let patterns = home.json(&["mine", "patterns"]);
     let row = patterns["patterns"].as_array().unwrap().iter().find(|row| row["pattern"] == "file_rereads").unwrap();
     assert_eq!(row["matches"], 4, "other lines of a file are no habit of reading again");
+    // Without a limit 2,000 lines are shown.
+    let pages = ["p1", "p2", "p3", "p4"].into_iter().zip([1, 2_001, 4_001, 6_000]);
+    let pages = pages.flat_map(|(id, first)| [read(id, json!({ "offset": first })), answers(id, id)]);
+    let home = Home::new();
+    home.write(".claude/projects/-p/1.jsonl", log(&pages.collect::<Vec<_>>()));
+    let row = &home.json(&["mine", "tools"])["tools"][0];
+    assert_eq!((&row["rereads_other"], &row["rereads_overlapping"]), (&json!(2), &json!(1)));
 }
 
 /// F2: volumes of patterns are recomputed from the logs.

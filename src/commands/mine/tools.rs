@@ -126,6 +126,7 @@ pub fn called(input: &mut Input, exact: bool, rules: &ToolUseRules) -> Called {
     let guide = ToolGuide {
         reading: &rules.reading_tools,
         changing: &words.file_mutate_tools,
+        lines_max: rules.lines_max,
         exact: &exact,
         bytes_per_token: rules.bytes_per_token,
     };
