@@ -30,20 +30,28 @@ pub fn of(args: &WindowArgs, now_ms: Millis) -> Result<Range<Millis>> {
         }
         (None, None) => ALL.start,
     };
-    let end = args.until.as_ref().map_or(Ok(ALL.end), |text| parse("--until", text, now, &zone).map(|(_, end)| end))?;
+    let until = args.until.as_ref().map(|text| parse("--until", text, now, &zone)).transpose()?;
+    let (last, end) = until.unwrap_or((ALL.end, ALL.end));
     if start >= end {
-        return Err(empty(args));
+        return Err(empty(args, start > last));
     }
     Ok(start..end)
 }
 
-/// The error of a window that ends before it begins: only an end that was named can do that.
-fn empty(WindowArgs { since, until, days }: &WindowArgs) -> Error {
+/// The error of a window that ends where it begins, or before: only an end that was named can do that.
+fn empty(WindowArgs { since, until, days }: &WindowArgs, is_backwards: bool) -> Error {
     let until = until.as_deref().unwrap_or_default();
+    let days = format!("--days {}", days.unwrap_or_default());
     match since {
+        _ if !is_backwards => {
+            let begin = since.as_ref().map_or(days, |since| format!("--since {since}"));
+            let message = format!("nothing lies between {begin} and --until {until}: the window is empty");
+            Error::usage(message).hint("begin earlier, or name a later --until")
+        }
         Some(since) => Error::usage(format!("--since {since} is later than --until {until}")).hint("swap them"),
-        None => Error::usage(format!("--days {} begins later than --until {until}", days.unwrap_or_default()))
-            .hint("name more days, or a later --until"),
+        None => {
+            Error::usage(format!("{days} begins later than --until {until}")).hint("name more days, or a later --until")
+        }
     }
 }
 

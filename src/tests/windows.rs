@@ -137,6 +137,12 @@ fn more_days_than_there_are_and_a_window_without_ends_are_refused_in_plain_words
     assert!(past.err.contains("--days 3 begins later than --until 2020-01-01\n  hint: name more days"), "{}", past.err);
     let compared = home.run(&["mine", "compare", "2026-02-01..2026-01-01", "30d.."]).err;
     assert!(compared.contains("is no window of time: 2026-02-01 is later than 2026-01-01"), "{compared}");
+    for begin in [["--since", "7d"], ["--days", "7"]] {
+        let nothing = home.run(&[&["cost", "--until", "7d"][..], &begin].concat()).err;
+        assert!(nothing.contains("the window is empty") && !nothing.contains("later than"), "{nothing}");
+    }
+    let compared = home.run(&["mine", "compare", "3d..3d", "30d.."]).err;
+    assert!(compared.contains("nothing lies between 3d and 3d: the window is empty"), "{compared}");
     let compared = home.run(&["mine", "compare", "..", "30d.."]);
     assert!(compared.exit == Exit::Usage && compared.err.contains("../ for the directory above"), "{}", compared.err);
 }
