@@ -231,28 +231,41 @@ impl ExportArgs {
     /// # Errors
     /// As [`ExportArgs::send`].
     pub fn send_mined(&self, context: &mut Context<'_>, mut mined: Mined<'_>) -> Result<()> {
-        let stamp = self.shared().stamp(context);
-        self.send(context, |out, width| match self.form() {
+        if self.form() == ExportForm::Json {
+            mined.fields[mined.rows] = table::json(&mined.listing);
+        }
+        self.send_document(context, mined.command, mined.fields, |form, out, width| match form {
             ExportForm::Csv => table::table(&mined.listing).write(out, TableFormat::Csv, width),
             ExportForm::Md => table::rounded(&mined.listing).write(out, TableFormat::Md, width),
             ExportForm::Parquet => parquet_listing::write_listing(out, &mined.listing, &mined.about),
-            ExportForm::Table | ExportForm::Dot | ExportForm::Mermaid => match mined.graph {
-                Some(graph) if self.form() != ExportForm::Table => Ok(out.write_all(graph(self.form()).as_bytes())?),
+            _ => match mined.graph {
+                Some(graph) if form != ExportForm::Table => Ok(out.write_all(graph(form).as_bytes())?),
                 _ => mined.overview.write_top(out, TableFormat::Table, width, mined.top),
             },
-            ExportForm::Json => {
-                self.hide_places(&mut mined.fields);
-                mined.fields[mined.rows] = table::json(&mined.listing);
-                envelope::write(out, mined.command, stamp, mined.fields)
-            }
         })
     }
 
-    /// Takes places on disk out of the fields of a document, unless names were asked for.
-    pub fn hide_places(&self, fields: &mut Value) {
-        if !self.names {
-            sharing::hide_places(fields);
-        }
+    /// Sends these fields as JSON, without places on disk unless names were asked for; any other form is what `write` makes of it.
+    ///
+    /// # Errors
+    /// As [`ExportArgs::send`].
+    pub fn send_document(
+        &self,
+        context: &mut Context<'_>,
+        command: &str,
+        mut fields: Value,
+        write: impl FnOnce(ExportForm, &mut Vec<u8>, Option<u16>) -> Result<()>,
+    ) -> Result<()> {
+        let stamp = self.shared().stamp(context);
+        self.send(context, |out, width| match self.form() {
+            ExportForm::Json => {
+                if !self.names {
+                    sharing::hide_places(&mut fields);
+                }
+                envelope::write(out, command, stamp, fields)
+            }
+            form => write(form, out, width),
+        })
     }
 
     /// Sends what `write` writes to the file or to standard output.

@@ -13,8 +13,8 @@ use crate::frames::input::timeline::TimelineDetail;
 use crate::logs::overview::Holds;
 use crate::mine::fields;
 use crate::mine::fields::{CallFields, FieldUses, GroupNumbers};
+use crate::report::table;
 use crate::report::table::TableFormat;
-use crate::report::{envelope, table};
 use crate::shell::context::Context;
 use crate::shell::window;
 
@@ -60,11 +60,12 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<()> {
     fields["sessions"] = json!(uses.sessions);
     fields["tools"] = table::json(&of_tools);
     fields["fields"] = table::json(&of_fields);
-    args.asked.export.hide_places(&mut fields);
-    let stamp = output.stamp(context);
     let top = args.asked.kept.top();
-    args.asked.export.send(context, |out, width| match args.asked.export.form() {
-        ExportForm::Table | ExportForm::Dot | ExportForm::Mermaid => {
+    args.asked.export.send_document(context, "mine fields", fields, |form, out, width| match form {
+        ExportForm::Csv => table::table(shown).write(out, TableFormat::Csv, width),
+        ExportForm::Md => table::rounded(shown).write(out, TableFormat::Md, width),
+        ExportForm::Parquet => parquet_listing::write_listing(out, shown, &[]),
+        _ => {
             summary.iter().try_for_each(|line| writeln!(out, "{line}"))?;
             if tools.is_empty() {
                 return Ok(());
@@ -79,10 +80,6 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<()> {
             }
             Ok(())
         }
-        ExportForm::Csv => table::table(shown).write(out, TableFormat::Csv, width),
-        ExportForm::Md => table::table(shown).write(out, TableFormat::Md, width),
-        ExportForm::Parquet => parquet_listing::write_listing(out, shown, &[]),
-        ExportForm::Json => envelope::write(out, "mine fields", stamp, fields),
     })
 }
 

@@ -9,7 +9,6 @@ use crate::commands::responses::Wanted;
 use crate::frames::export::write_endpoints;
 use crate::frames::fingerprint::Fingerprint;
 use crate::mine::fingerprint_tables as fingerprints;
-use crate::report::envelope;
 use crate::report::numbers::counted;
 use crate::report::table::TableFormat;
 use crate::rules::responses::Responses;
@@ -54,21 +53,16 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<()> {
         let k = args.asked.kept.k_anonymity;
         context.note(output.quiet, format_args!("{left_out} endpoints left out: fewer than {k} sessions"))?;
     }
-    let mut fields = responses.fields(json!({
+    let fields = responses.fields(json!({
         "profile": fingerprints::profile_json(&responses.observed.profile),
         "left_out": left_out,
         "fingerprints": fingerprints::json(&rows),
     }));
-    args.asked.export.hide_places(&mut fields);
-    let stamp = output.stamp(context);
-    args.asked.export.send(context, |out, width| match args.asked.export.form() {
-        ExportForm::Table | ExportForm::Dot | ExportForm::Mermaid => {
-            fingerprints::overview(&rows).write_top(out, TableFormat::Table, width, args.asked.kept.top())
-        }
+    args.asked.export.send_document(context, "mine fingerprints", fields, |form, out, width| match form {
         ExportForm::Csv => fingerprints::csv(&rows).write(out, TableFormat::Csv, width),
         ExportForm::Md => fingerprints::markdown(&rows).write(out, TableFormat::Md, width),
         ExportForm::Parquet => write_endpoints(out, &rows, &responses.about()),
-        ExportForm::Json => envelope::write(out, "mine fingerprints", stamp, fields),
+        _ => fingerprints::overview(&rows).write_top(out, TableFormat::Table, width, args.asked.kept.top()),
     })
 }
 
@@ -79,5 +73,8 @@ fn chosen(args: &Args, responses: &Responses) -> (Vec<Fingerprint>, u64) {
         let live = row.key.clone().filter(|_| args.asked.export.names);
         Fingerprint { endpoint: live.unwrap_or_else(|| row.endpoint.clone()), ..row.clone() }
     };
-    args.asked.kept.keep(all.iter().map(named), |row| row.sessions)
+    let mut rows: Vec<Fingerprint> = all.iter().map(named).collect();
+    // Pseudonyms differ from machine to machine: the order is that of the names that are shown.
+    rows.sort_by(|a, b| a.endpoint.cmp(&b.endpoint));
+    args.asked.kept.keep(rows, |row| row.sessions)
 }

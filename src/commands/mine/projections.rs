@@ -17,7 +17,6 @@ use crate::logs::overview::Holds;
 use crate::logs::values::CallValues;
 use crate::mine::projections;
 use crate::mine::projections::{Thresholds, ToldHistory, tables as shown};
-use crate::report::envelope;
 use crate::report::table::TableFormat;
 use crate::shell::context::Context;
 use crate::shell::window;
@@ -51,19 +50,16 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<()> {
     args.asked.export.tell(&input, (left_out, args.asked.kept), context)?;
     let mut fields = input.fields(json!({ "left_out": left_out }));
     fields["projections"] = shown::json(&rows);
-    args.asked.export.hide_places(&mut fields);
-    let stamp = output.stamp(context);
-    args.asked.export.send(context, |out, width| match args.asked.export.form() {
-        ExportForm::Table | ExportForm::Dot | ExportForm::Mermaid => {
+    args.asked.export.send_document(context, "mine projections", fields, |form, out, width| match form {
+        ExportForm::Csv => shown::table(&rows).write(out, TableFormat::Csv, width),
+        ExportForm::Md => shown::table(&rows).write(out, TableFormat::Md, width),
+        ExportForm::Parquet => frames::export::write_projections(out, &rows, &[]),
+        _ => {
             shown::overview(&rows).write_top(out, TableFormat::Table, width, args.asked.kept.top())?;
             let links = rows.iter().filter(|row| row.held.is_none()).map(shown::words);
             let said = links.chain(rows.iter().filter_map(shown::held));
             said.filter(|_| args.explain).try_for_each(|line| Ok(writeln!(out, "{line}")?))
         }
-        ExportForm::Csv => shown::table(&rows).write(out, TableFormat::Csv, width),
-        ExportForm::Md => shown::table(&rows).write(out, TableFormat::Md, width),
-        ExportForm::Parquet => frames::export::write_projections(out, &rows, &[]),
-        ExportForm::Json => envelope::write(out, "mine projections", stamp, fields),
     })
 }
 
