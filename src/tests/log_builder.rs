@@ -313,8 +313,15 @@ impl Told {
         });
         let messages = messages.iter().map(|row| format!("{} {row:?}", name(row.model)).replace(&sym(row.model), ""));
         let evictions = evictions.iter().map(|row| format!("{row:?}"));
-        let merged = format!("{prompts:?} {talk_compactions:?} {merged:?} {held_before:?}");
-        sessions.chain(chains).chain(calls).chain(messages).chain(evictions).chain([merged]).collect()
+        let times = [format!("{prompts:?}"), format!("{talk_compactions:?}"), format!("{held_before:?}")];
+        sessions
+            .chain(chains)
+            .chain(calls)
+            .chain(messages)
+            .chain(evictions)
+            .chain(times)
+            .chain([format!("{merged:?}")])
+            .collect()
     }
 }
 
