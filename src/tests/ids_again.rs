@@ -45,8 +45,8 @@ fn home(ids: Ids<'_>) -> Home {
 #[test]
 fn ids_that_come_again_change_no_figure() {
     let [own, of_conversation, of_answer]: [Ids<'_>; 3] =
-        [&|session, call| format!("toolu_{session}_{call}"), &|_, call| format!("functions.Read:{call}"), &|_, _| {
-            "call_0".to_owned()
+        [&|session, call| format!("toolu_{session}_{call}"), &|_, call| format!("Read_no:{call}"), &|_, _| {
+            "the_call0".to_owned()
         }];
     let homes = [own, of_conversation, of_answer].map(home);
     let commands: [&[&str]; 7] = [

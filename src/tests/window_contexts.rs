@@ -163,6 +163,8 @@ fn a_fork_that_goes_on_in_a_window_carries_what_it_was_forked_off() {
         told.call(OPUS, (context, 2_000, 200), "Read", json!(text));
         context += 2_000;
     }
+    told.ask(OPUS, context, 500, 300);
+    context += 500;
     let before = told.text.clone();
     told.second = BEFORE_CUT_S + 3_600;
     told.ask(OPUS, 0, context + 500, 300).ask(OPUS, context + 500, 400, 300);
