@@ -14,7 +14,7 @@ use crate::cost::groups;
 use crate::cost::groups::{CostKey, Label, Things};
 use crate::cost::shares;
 use crate::cost::shares::{BillShare, Thing, When};
-use crate::logs::timeline::requests::{BlockKind, NONE};
+use crate::logs::timeline::requests::BlockKind;
 use crate::whatif::sim::cost::{Cost, Spent};
 
 /// What a group of things cost.
@@ -135,9 +135,8 @@ fn close(sums: &mut GroupSums, group: Option<u32>, page: &mut [GroupCost]) {
 
 /// Counts tool calls where they were asked for.
 fn count_calls(bill: &Bill<'_>, things: &Things, group: &impl Fn(u32) -> u32, sums: &mut GroupSums) {
-    let requests = groups::requests_of_blocks(bill.timeline);
     for (_, call) in bill.timeline.counted_calls() {
-        let Some(&request) = requests.get(call.asked as usize).filter(|request| **request != NONE) else { continue };
+        let request = bill.timeline.request_of_block(call.asked);
         debug_assert_eq!(bill.timeline.blocks[call.asked as usize].kind, BlockKind::ToolUsage);
         let entry = sums.entry((group(request), things.group(Thing::Block(call.asked)))).or_default();
         let charge = bill.charge(bill.timeline.request(request));

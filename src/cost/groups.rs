@@ -8,7 +8,7 @@ use crate::base::id::Id;
 use crate::base::names::{Names, Sym, mcp_server};
 use crate::cost::outcomes::outcomes;
 use crate::cost::shares::Thing;
-use crate::logs::timeline::requests::{Block, BlockKind, Marks, NONE, Request, SegmentCause, Timeline, ToolCall};
+use crate::logs::timeline::requests::{Block, BlockKind, Marks, Request, SegmentCause, Timeline, ToolCall};
 use crate::logs::trace::{NO_TIME, Place};
 use crate::whatif::sim::laid_out;
 
@@ -325,15 +325,4 @@ fn origin(timeline: &Timeline, index: usize, request: &Request) -> &'static str 
         _ if thought => "(not in the log: after thinking without text)",
         _ => "(not in the log: with tool results)",
     }
-}
-
-/// By block: the request that it belongs to.
-pub fn requests_of_blocks(timeline: &Timeline) -> Vec<u32> {
-    let mut of = vec![NONE; timeline.blocks.len()];
-    for (index, request) in timeline.requests.iter().enumerate() {
-        for block in request.inputs.start..request.outputs.end {
-            of[block as usize] = index as u32;
-        }
-    }
-    of
 }

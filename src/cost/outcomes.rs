@@ -5,7 +5,6 @@ use std::collections::{HashMap, HashSet};
 
 use crate::base::id::Id;
 use crate::base::names::Sym;
-use crate::cost::groups::requests_of_blocks;
 use crate::logs::timeline::requests::{BlockKind, NONE, Segment, SegmentCause, Timeline, ToolCall};
 
 /// Calls with an error for a result: failed, refused, or cancelled with one beside them.
@@ -24,19 +23,14 @@ const LOOKING: [&str; 4] = [READ, "Grep", "Glob", "LS"];
 /// By call, in the order of [`Timeline::calls`]. A call is made once more if the request before asked for the same tool, and
 /// file if it names one, and that failed.
 pub fn outcomes(timeline: &Timeline) -> Vec<&'static str> {
-    let requests = requests_of_blocks(timeline);
-    let asked = |call: &ToolCall| requests.get(call.asked as usize).copied().unwrap_or(NONE);
-    let failed: HashSet<(u32, Sym, Id)> = timeline
-        .calls
-        .iter()
-        .filter(|call| call.is_error && asked(call) != NONE)
-        .map(|call| (asked(call), call.tool, call.path))
-        .collect();
+    let asked = |call: &ToolCall| timeline.request_of_block(call.asked);
+    let failed = timeline.calls.iter().filter(|call| call.is_error);
+    let failed: HashSet<(u32, Sym, Id)> = failed.map(|call| (asked(call), call.tool, call.path)).collect();
     let read_again = read_again(timeline);
-    let chain = |request: u32| timeline.requests.get(request as usize).map(|request| request.chain);
+    let chain = |request: u32| timeline.request(request).chain;
     let outcome = |(index, call): (u32, &ToolCall)| {
         let request = asked(call);
-        let before = request.checked_sub(1).filter(|&before| request != NONE && chain(before) == chain(request));
+        let before = request.checked_sub(1).filter(|&before| chain(before) == chain(request));
         let again = before.is_some_and(|before| failed.contains(&(before, call.tool, call.path)));
         match (call.is_error, again) {
             (true, _) => FAILED,

@@ -7,9 +7,8 @@ use crate::base::names::{Sym, is_of_mcp_server, mcp_server};
 use crate::cost::findings::carried::{CarriedCosts, Costs, PartItem};
 use crate::cost::findings::thresholds::ContextPart;
 use crate::cost::findings::{BillEvidence, Case, FindingBasis, MadeOf, Waits};
-use crate::cost::groups::requests_of_blocks;
 use crate::cost::outcomes::outcomes;
-use crate::logs::timeline::requests::{Added, Addition, Block, BlockKind, NONE, Timeline};
+use crate::logs::timeline::requests::{Added, Addition, Block, BlockKind, Timeline};
 use crate::whatif::sim::cost::Cost;
 use crate::whatif::sim::figures::Sides;
 
@@ -77,7 +76,7 @@ fn case(Parts { mut case, items }: Parts, costs: &[Costs], whole: &BTreeMap<(u32
 /// the tool that was called.
 fn calls(evidence: &BillEvidence<'_>, carried: &mut CarriedCosts<'_>) -> Vec<Parts> {
     let timeline = &evidence.workload.timeline;
-    let (outcomes, requests) = (outcomes(timeline), requests_of_blocks(timeline));
+    let outcomes = outcomes(timeline);
     let mut of = |part: &ContextPart| {
         let mut items: BTreeMap<Sym, PartItem> = BTreeMap::new();
         let is_part = |call: u32| outcomes.get(call as usize) == Some(&part.of.outcome());
@@ -88,9 +87,8 @@ fn calls(evidence: &BillEvidence<'_>, carried: &mut CarriedCosts<'_>) -> Vec<Par
             carried.block(item.item, index, 1.0);
         }
         for (_, call) in timeline.counted_calls().filter(|(call, _)| is_part(*call)) {
-            let request = requests.get(call.asked as usize).filter(|request| **request != NONE);
-            if let Some((item, &request)) = items.get_mut(&call.tool).zip(request) {
-                *item.counts.entry(evidence.key(request)).or_default() += 1;
+            if let Some(item) = items.get_mut(&call.tool) {
+                *item.counts.entry(evidence.key(timeline.request_of_block(call.asked))).or_default() += 1;
             }
         }
         Parts::of([&part.id, &part.what, &part.advice], "outcome", &["tool"], items.into_values())
@@ -101,18 +99,13 @@ fn calls(evidence: &BillEvidence<'_>, carried: &mut CarriedCosts<'_>) -> Vec<Par
 /// Images and documents, in prompts and in results of tools, by the tool that brought them.
 fn images(evidence: &BillEvidence<'_>, carried: &mut CarriedCosts<'_>) -> Vec<Parts> {
     let timeline = &evidence.workload.timeline;
-    let requests = requests_of_blocks(timeline);
     let mut items: BTreeMap<String, PartItem> = BTreeMap::new();
-    for (index, block) in (0..).zip(&timeline.blocks) {
-        let (count, request) = (images_of(block), requests[index as usize]);
-        if count == 0 || request == NONE {
-            continue;
-        }
+    for (index, block) in (0..).zip(&timeline.blocks).filter(|(_, block)| images_of(block) > 0) {
         let tool = timeline.calls.get(block.call as usize).map(|call| timeline.names.text(call.tool).to_owned());
         let name = tool.unwrap_or_else(|| "(in prompts)".to_owned());
         let item = items.entry(name.clone()).or_insert_with(|| carried.item(vec![name]));
-        if timeline.request(request).counts() {
-            *item.counts.entry(evidence.key(request)).or_default() += count;
+        if timeline.counts_block(index) {
+            *item.counts.entry(evidence.key(timeline.request_of_block(index))).or_default() += images_of(block);
         }
         carried.block(item.item, index, image_share(evidence, block));
     }
@@ -187,12 +180,11 @@ struct Called {
 
 /// What was called of MCP servers, by project.
 fn used(timeline: &Timeline, resource_tools: &[String]) -> BTreeMap<Id, Called> {
-    let requests = requests_of_blocks(timeline);
     let mut used: BTreeMap<Id, Called> = BTreeMap::new();
     for call in &timeline.calls {
-        let Some(&request) = requests.get(call.asked as usize).filter(|request| **request != NONE) else { continue };
         let tool = timeline.names.text(call.tool);
-        let called = used.entry(timeline.session_of(timeline.request(request)).project).or_default();
+        let request = timeline.request(timeline.request_of_block(call.asked));
+        let called = used.entry(timeline.session_of(request).project).or_default();
         if mcp_server(tool).is_some() {
             called.tools.insert(call.tool);
         }
