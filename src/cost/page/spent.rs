@@ -122,7 +122,7 @@ impl PageSpent {
         spent.without_usage += timeline.skipped.get(NO_USAGE).copied().unwrap_or_default();
         spent.sessions = sessions.len() as u64;
         spent.days = span.map(|(first, last)| (date(first), date(last)));
-        spent.span_days = span.map_or(0, |(first, last)| days_between(first, last) + 1);
+        spent.span_days = span.map_or(0, |(first, _)| spent.days_from(first).unwrap_or(1));
         let (with, without) = bill::with_and_without_cache(simulator);
         let saved = without.cost.nano_usd as i128 - with.cost.nano_usd as i128;
         spent.cache_saved_nano_usd = i64::try_from(saved).unwrap_or(if saved < 0 { i64::MIN } else { i64::MAX });
@@ -169,14 +169,4 @@ fn web_searches(timeline: &Timeline, tools: &[String]) -> u64 {
     let tools: Vec<_> = tools.iter().filter_map(|tool| timeline.names.find(tool)).collect();
     let searched = |call: &ToolCall| tools.contains(&call.tool) && call.answered != NONE && !call.is_error;
     timeline.counted_calls().filter(|(_, call)| searched(call)).count() as u64
-}
-
-/// Whole days in local time from one moment to another.
-fn days_between(first: i64, last: i64) -> i64 {
-    let day = |ms: i64| {
-        let at = jiff::Timestamp::from_millisecond(ms).ok()?;
-        Some(at.to_zoned(jiff::tz::TimeZone::system()).date())
-    };
-    let days = day(first).zip(day(last)).and_then(|(first, last)| first.until(last).ok());
-    days.map_or(0, |span| i64::from(span.get_days()))
 }
