@@ -561,6 +561,16 @@ fn a_longer_life_reads_more_and_another_lifetime_is_held_against_the_one_that_wa
     assert_eq!(prompt(&report["simulated"]), prompt(&report["baseline"]));
 }
 
+/// The cache of the log is kept alive, too, so that nothing comes of it for another policy.
+#[test]
+fn a_cache_that_is_kept_alive_is_no_cost_of_another_policy() {
+    let home = home();
+    let idle = ["history-trim.keep_recent_exchanges=1000", "prompt-cache.keepalive_s=100", "prompt-cache.slack_s=0"];
+    let report = report(&home, "history-trim", &set(&idle));
+    assert!(report["extra_costs"].to_string().contains("keepalive"), "{}", report["extra_costs"]);
+    assert_eq!(report["baseline"], report["simulated"]);
+}
+
 #[test]
 fn each_estimator_is_named_and_changes_no_bill() {
     let home = home();

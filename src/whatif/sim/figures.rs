@@ -86,7 +86,7 @@ pub struct Sides {
     pub requests: u64,
     /// Of these, requests without a price on one side or the other: their dollars count on neither.
     pub unpriced_requests: u64,
-    /// The simulated log.
+    /// The simulated log, with the calls that keep its cache alive where the same holds of the policy.
     pub baseline: RunBill,
     /// The policy, its extra calls included.
     pub policy: RunBill,

@@ -31,6 +31,10 @@ pub fn outcome(timeline: &Timeline, baseline: &SimulatedRun, policy: &SimulatedR
     let prompts =
         |run: &SimulatedRun| run.requests.iter().map(|priced| i128::from(priced.spent.prompt())).sum::<i128>();
     out.tokens_removed = prompts(&baseline) - prompts(&policy);
+    // Of a cache that is kept alive the log has such calls, too.
+    for &Extra { request, spent, cost, .. } in &baseline.extra {
+        cells.of(timeline, request).baseline += RunBill { spent, cost };
+    }
     for &Extra { request, call, spent, cost } in &policy.extra {
         *out.extra.entry(call.cause).or_default() += UnloggedCalls { calls: 1, spent, cost };
         cells.of(timeline, request).policy += RunBill { spent, cost };
