@@ -526,7 +526,7 @@ fn a_fork_that_goes_back_is_the_same_whether_its_log_is_read_at_once_or_as_it_gr
     let place = ".claude/projects/p/fork.jsonl";
     let (grown, whole) = (Home::new(), Home::new());
     grown.write(place, &first);
-    let read = |home: &Home| home.json(&["replay", "--reproducible"])["arms"].clone();
+    let read = |home: &Home| home.json(&["replay", "--reproducible"])["replay"]["arms"].clone();
     read(&grown);
     grown.write(place, first.clone() + &second);
     whole.write(place, first + &second);
