@@ -9,9 +9,9 @@ use crate::planner::known_tools::KnownTools;
 use crate::planner::numbers::Targets;
 use crate::planner::opportunities::moments;
 use crate::planner::prefetches::PrefetchTally;
-use crate::planner::report::{EdgeRow, HIT, Metric, PlannerArm, PlannerBacktest, PlannerReport, calls_saved};
+use crate::planner::report::{EdgeRow, HIT, Metric, PlannerArm, PlannerBacktest, PlannerReport};
 use crate::planner::selectivity::backtest::Learned;
-use crate::planner::stage::{CONFIGURED, Planner, PlannerKind, PlannerStage, Trained, sum, walk};
+use crate::planner::stage::{CONFIGURED, PUBLISHED, Planner, PlannerKind, PlannerStage, Trained, sum, walk};
 use crate::planner::value_models::ValueModels;
 use crate::report::numbers::thousands;
 
@@ -66,7 +66,6 @@ fn arm(stage: &PlannerStage, planner: &Planner, trained: &Trained) -> PlannerArm
     let mut arm = PlannerArm {
         name: planner.name.to_owned(),
         about: planner.about.to_owned(),
-        always_runs: planner.always_runs(),
         total: whole.total,
         control: control.total,
         metrics: Vec::new(),
@@ -80,19 +79,18 @@ fn arm(stage: &PlannerStage, planner: &Planner, trained: &Trained) -> PlannerArm
 /// The target metrics with their intervals over sessions.
 fn metrics(stage: &PlannerStage, arm: &PlannerArm) -> Vec<Metric> {
     let Targets { hit_min, recall_loss_max, overrun_max } = stage.numbers.targets;
-    // Successes and trials; whether the agent's own calls run all the same.
-    type Count = fn(&PrefetchTally, bool) -> (u64, u64);
+    // Successes and trials.
+    type Count = fn(&PrefetchTally) -> (u64, u64);
     let (hit, loss, overrun) = (AtLeast(hit_min), AtMost(recall_loss_max), AtMost(overrun_max));
     let wanted: [(&'static str, &'static str, Option<TargetFigure>, Count); 4] = [
-        (HIT, "hit", Some(hit), |tally, _| (tally.near.exact, tally.sent())),
-        ("exact_recall_loss", "recall loss", Some(loss), |tally, _| (tally.declined_needed(), tally.declined())),
-        ("cost_overrun", "overrun", Some(overrun), |tally, _| (tally.overruns, tally.answers_known)),
-        ("calls_not_run", "calls not run", None, |tally, always_runs| (calls_saved(tally, always_runs), tally.calls)),
+        (HIT, "hit", Some(hit), |tally| (tally.near.exact, tally.sent())),
+        ("exact_recall_loss", "recall loss", Some(loss), |tally| (tally.declined_needed(), tally.declined())),
+        ("cost_overrun", "overrun", Some(overrun), |tally| (tally.overruns, tally.answers_known)),
+        ("calls_not_run", "calls not run", None, |tally| (tally.calls_saved(), tally.calls)),
     ];
     wanted
         .into_iter()
         .map(|(key, name, target, count)| {
-            let count = |tally: &PrefetchTally| count(tally, arm.always_runs);
             let (k, n) = count(&arm.total);
             let sessions: Vec<(u64, u64)> = arm.sessions.iter().map(|(_, tally)| count(tally)).collect();
             let share = Share::new(k, n);
@@ -108,7 +106,7 @@ fn intent_note(stage: &PlannerStage, arms: &[PlannerArm]) -> String {
     if stage.intents.is_none() {
         return "intent keywords: n/a, since prompts are no facts; `--intent` reads them".to_owned();
     }
-    let changed = arms.iter().filter(|arm| !arm.always_runs).map(|arm| {
+    let changed = arms.iter().filter(|arm| arm.name != PUBLISHED).map(|arm| {
         let PrefetchTally { plans_with_intent, plans_by_intent, .. } = arm.total;
         format!("{} {plans_by_intent} of {plans_with_intent}", arm.name)
     });

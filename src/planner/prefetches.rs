@@ -246,6 +246,9 @@ pub struct PrefetchTally {
     pub error_tokens: i64,
     /// How much later answers came because they waited for prefetches, in milliseconds.
     pub waited_ms: u64,
+    /// Won prefetches whose call the agent need not have made; as published its own call always runs, so that there is none.
+    #[serde(skip)]
+    pub spared: u64,
     /// How long the agent's own calls took that need not have run, in milliseconds.
     pub spared_ms: u64,
     /// Calls refused because the same question came back empty.
@@ -295,21 +298,21 @@ impl PrefetchTally {
         DeclineReason::ALL.iter().copied().map(|held| self.late_exact[held]).sum()
     }
 
-    /// Calls of the agent that need not have run: won prefetches and rightly refused repeats.
+    /// Calls of the agent that need not have run: those that prefetches spared, and rightly refused repeats.
     pub fn calls_saved(&self) -> u64 {
-        self.ends[PrefetchEnd::Won] + self.refused - self.refused_wrongly
+        self.spared + self.refused - self.refused_wrongly
     }
 
     /// Calls that ran for nothing or twice.
     pub fn calls_added(&self) -> u64 {
-        self.sent() - self.ends[PrefetchEnd::Won]
+        self.sent() - self.spared
     }
 }
 
 adds_up!(AskedFor: exact, target, name_only);
 
 adds_up!(
-    PrefetchTally: calls, plans, plans_with_intent, plans_by_intent, ends, near, far, steps, across_shell, cited, name_by_chance, held, late_exact, late_name, late_published, predicted_tokens, unused_tokens, cited_tokens, hint_tokens, answers_known, overruns, error_tokens, waited_ms, spared_ms, refused, refused_wrongly, refused_tokens, greedy_value, best_value, plans_compared, plans_behind, least_share
+    PrefetchTally: calls, plans, plans_with_intent, plans_by_intent, ends, near, far, steps, across_shell, cited, name_by_chance, held, late_exact, late_name, late_published, predicted_tokens, unused_tokens, cited_tokens, hint_tokens, answers_known, overruns, error_tokens, waited_ms, spared, spared_ms, refused, refused_wrongly, refused_tokens, greedy_value, best_value, plans_compared, plans_behind, least_share
 );
 
 /// What the live host would have recorded of one call that the planner made or declined to make.

@@ -90,13 +90,6 @@ pub struct Planner {
     pub kind: PlannerKind,
 }
 
-impl Planner {
-    /// Whether the agent's own call runs although it was prefetched.
-    pub fn always_runs(&self) -> bool {
-        matches!(self.kind, PlannerKind::Published)
-    }
-}
-
 /// How it plans.
 pub enum PlannerKind {
     Published,
@@ -155,7 +148,7 @@ fn policy<'a>(
     JudgedPlanner {
         models: &planner.models,
         known,
-        is_published: planner.always_runs(),
+        is_published: matches!(planner.kind, PlannerKind::Published),
         probability_min: probability_min.unwrap_or(own),
         odds: odds.map(|odds| odds as &dyn Odds),
         enrichment: &stage.settings.enrichment,
@@ -251,7 +244,6 @@ impl SweepGrid {
             PlannerSweepRow {
                 values: cell.values.clone(),
                 arm: planner.name.to_owned(),
-                always_runs: planner.always_runs(),
                 tally: sum(&books).total,
             }
         };

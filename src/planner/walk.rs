@@ -518,6 +518,7 @@ fn record(tally: &mut PrefetchTally, sent: &SentPrefetch, fate: RaceEnd, bytes_p
     tally.cited += u64::from(sent.cited);
     tally.predicted_tokens += sent.predicted_tokens;
     if end == PrefetchEnd::Won && !always_runs {
+        tally.spared += 1;
         tally.spared_ms += sent.own_ms;
     } else {
         tally.unused_tokens += sent.predicted_tokens;

@@ -7,8 +7,7 @@ use serde_json::{Map, Value, json};
 
 use crate::planner::prefetches::{DeclineReason, PrefetchEnd, PrefetchTally};
 use crate::planner::report::{
-    EdgeRow, Metric, Net, PlannerArm, PlannerReport, PlannerSweepRow, TargetFigure, by_tool, calls_added, calls_saved,
-    effectiveness,
+    EdgeRow, Metric, Net, PlannerArm, PlannerReport, PlannerSweepRow, TargetFigure, by_tool, effectiveness,
 };
 use crate::planner::selectivity::report as selectivity;
 use crate::report::table::{Table, TableBuilder};
@@ -115,8 +114,8 @@ pub fn sweep_json(keys: &[String], rows: &[PlannerSweepRow]) -> Value {
         let values: Map<String, Value> =
             keys.iter().cloned().zip(row.values.iter().map(|value| json!(value))).collect();
         json!({ "values": values, "arm": row.arm, "books": tally(&row.tally),
-                "saved": calls_saved(&row.tally, row.always_runs),
-                "added": calls_added(&row.tally, row.always_runs) })
+                "saved": row.tally.calls_saved(),
+                "added": row.tally.calls_added() })
     };
     rows.iter().map(row).collect()
 }
@@ -156,8 +155,8 @@ pub fn sessions(arm: &PlannerArm) -> Table {
         .count("won", |(_, tally, _)| tally.ends[PrefetchEnd::Won])
         .count("late", |(_, tally, _)| tally.ends[PrefetchEnd::Late])
         .count("wasted", |(_, tally, _)| tally.wasted())
-        .count("calls_saved", |(_, tally, _)| calls_saved(tally, arm.always_runs))
-        .count("calls_added", |(_, tally, _)| calls_added(tally, arm.always_runs))
+        .count("calls_saved", |(_, tally, _)| tally.calls_saved())
+        .count("calls_added", |(_, tally, _)| tally.calls_added())
         .count("waited_ms", |(_, tally, _)| tally.waited_ms)
         .count("unused_tokens", |(_, tally, _)| tally.unused_tokens)
         .count("refused_wrongly", |(_, tally, _)| tally.refused_wrongly)

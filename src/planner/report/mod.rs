@@ -57,8 +57,6 @@ pub struct PlannerArm {
     pub name: String,
     /// What it is.
     pub about: String,
-    /// Whether the agent's own call runs although it was prefetched (published wiring).
-    pub always_runs: bool,
     /// Everything.
     pub total: PrefetchTally,
     /// The same planner with values of other sessions in place of its own.
@@ -129,8 +127,6 @@ pub struct PlannerSweepRow {
     pub values: Vec<String>,
     /// Name of the planner.
     pub arm: String,
-    /// As in [`PlannerArm::always_runs`].
-    pub always_runs: bool,
     /// Its books.
     pub tally: PrefetchTally,
 }
@@ -141,20 +137,10 @@ impl PlannerArm {
         Share::new(self.total.near.exact, self.total.sent())
     }
 
-    /// Calls that need not have run. As published the agent's own call runs all the same.
-    pub fn calls_saved(&self) -> u64 {
-        calls_saved(&self.total, self.always_runs)
-    }
-
-    /// Calls that ran for nothing or twice.
-    pub fn calls_added(&self) -> u64 {
-        calls_added(&self.total, self.always_runs)
-    }
-
     /// The planner on against the planner off.
     pub fn net(&self) -> Net {
         let PrefetchTally { calls, unused_tokens, hint_tokens, .. } = self.total;
-        let (saved, added) = (self.calls_saved(), self.calls_added());
+        let (saved, added) = (self.total.calls_saved(), self.total.calls_added());
         Net { calls_off: calls, calls_on: calls - saved + added, saved, added, unused_tokens, hint_tokens }
     }
 }
@@ -174,14 +160,6 @@ pub struct Net {
     pub unused_tokens: u64,
     /// Tokens of hints, which stand in the context.
     pub hint_tokens: u64,
-}
-
-pub(super) fn calls_saved(tally: &PrefetchTally, always_runs: bool) -> u64 {
-    if always_runs { tally.refused - tally.refused_wrongly } else { tally.calls_saved() }
-}
-
-fn calls_added(tally: &PrefetchTally, always_runs: bool) -> u64 {
-    if always_runs { tally.sent() } else { tally.calls_added() }
 }
 
 /// The published counters by the published definitions: cited by name, whatever the arguments. Repeats that L0 answers

@@ -6,8 +6,7 @@ use crate::base::error::Result;
 use crate::base::stats::{Share, TargetFigure, TargetVerdict};
 use crate::planner::prefetches::{Bound, DeclineReason, PrefetchEnd, PrefetchTally};
 use crate::planner::report::{
-    EdgeRow, HIT, Metric, Net, PlannerArm, PlannerReport, PlannerSweepRow, by_tool, calls_added, calls_saved,
-    effectiveness,
+    EdgeRow, HIT, Metric, Net, PlannerArm, PlannerReport, PlannerSweepRow, by_tool, effectiveness,
 };
 use crate::planner::selectivity::report as selectivity;
 use crate::planner::stage::CONFIGURED;
@@ -123,7 +122,7 @@ const FIGURES: [ArmRow; 21] = [
     ("tool, by chance", |arm| by_chance(&arm.total)),
     ("won", |arm| of_sent(arm, arm.total.ends[PrefetchEnd::Won])),
     ("wasted", |arm| of_sent(arm, arm.total.wasted())),
-    ("calls added", |arm| thousands(arm.calls_added())),
+    ("calls added", |arm| thousands(arm.total.calls_added())),
     ("answers waited", |arm| seconds(arm.total.waited_ms)),
     ("calls spared", |arm| seconds(arm.total.spared_ms)),
     ("tokens unused", |arm| thousands(arm.net().unused_tokens)),
@@ -221,14 +220,14 @@ pub fn sweep(keys: &[String], rows: &[PlannerSweepRow]) -> Table {
     let figures = ["planner", "#sent", "#exact", "#exact%", "#saved", "#added", "#declined", "#needed", "#waited ms"];
     let headers: Vec<&str> = keys.iter().map(String::as_str).chain(figures).collect();
     let mut table = Table::new(&headers);
-    for PlannerSweepRow { values, arm, always_runs, tally } in rows {
+    for PlannerSweepRow { values, arm, tally } in rows {
         let figures = [
             arm.clone(),
             thousands(tally.sent()),
             thousands(tally.near.exact),
             percent(Share::new(tally.near.exact, tally.sent())),
-            thousands(calls_saved(tally, *always_runs)),
-            thousands(calls_added(tally, *always_runs)),
+            thousands(tally.calls_saved()),
+            thousands(tally.calls_added()),
             thousands(tally.declined()),
             thousands(tally.declined_needed()),
             thousands(tally.waited_ms),
@@ -292,7 +291,7 @@ fn verdict(report: &PlannerReport) -> String {
 /// The hit rate of a planner that reaches the target and spares a call. No other window may stand in for it.
 fn reached(arm: &PlannerArm) -> Option<&Metric> {
     let hit = arm.metrics.first().filter(|metric| metric.key == HIT)?;
-    (hit.seems_reached() && arm.calls_saved() > 0).then_some(hit)
+    (hit.seems_reached() && arm.total.calls_saved() > 0).then_some(hit)
 }
 
 fn words(arm: &PlannerArm) -> String {
@@ -306,8 +305,8 @@ fn words(arm: &PlannerArm) -> String {
         arm.name,
         thousands(total.sent()),
         thousands(total.near.exact),
-        counted(arm.calls_saved(), "call"),
-        thousands(arm.calls_added()),
+        counted(arm.total.calls_saved(), "call"),
+        thousands(arm.total.calls_added()),
         seconds(total.waited_ms),
         seconds(total.spared_ms),
     )
