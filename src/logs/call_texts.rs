@@ -5,15 +5,16 @@ use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 
 use crate::base::id::{Id, IdMap, IdSet};
-use crate::base::json::{Cursor, JsonFault, RawStr, TextSink};
+use crate::base::json::{Cursor, JsonFault, RawStr};
 use crate::base::numbers::saturated;
 use crate::logs::assemble::NamelessCalls;
-use crate::logs::content::{BlockFields, TakeContent};
+use crate::logs::content::BlockFields;
 use crate::logs::envelope::{Envelope, ProgressFields};
 use crate::logs::field::id_of;
 use crate::logs::read;
 use crate::logs::read::{Failure, Job};
 use crate::logs::take::TakeRecords;
+use crate::logs::text_blocks::TextBlocks;
 use crate::logs::trace::Counters;
 
 /// Judges one call: tool, client version, arguments as JSON.
@@ -127,73 +128,24 @@ struct Reader<'c, T> {
     file: FileCalls<T>,
 }
 
-/// The blocks of a record, before it is known to be whole.
-struct Blocks<'a> {
-    asked: Vec<(Option<Id>, RawStr<'a>, &'a [u8])>,
-    /// Calls with whether they failed, and the start of what came back.
-    answered: Vec<(Id, bool, String)>,
-    start: Start,
-}
-
-/// The start of a text.
-struct Start {
-    text: Vec<u8>,
-    bytes_max: usize,
-}
-
-impl TextSink for Start {
-    fn push(&mut self, piece: &[u8]) {
-        let room = self.bytes_max - self.text.len();
-        self.text.extend_from_slice(&piece[..room.min(piece.len())]);
-    }
-}
-
-impl<'a> TakeContent<'a> for Blocks<'a> {
-    type Text = Start;
-
-    fn begin(&mut self) {
-        self.asked.clear();
-        self.answered.clear();
-    }
-
-    fn begin_result(&mut self) {
-        self.start.text.clear();
-    }
-
-    fn result_text(&mut self) -> &mut Start {
-        &mut self.start
-    }
-
-    fn block(&mut self, block: &BlockFields<'a>) {
-        match block.kind.map(|kind| kind.0) {
-            Some(b"tool_use") => {
-                let call = block.name.zip(block.input);
-                self.asked.extend(call.map(|(name, input)| (block.id.map(id_of), name, input)));
-            }
-            Some(b"tool_result") => {
-                // Only the words of errors tell something.
-                let tells = block.failed && block.result.is_some();
-                let text = if tells { String::from_utf8_lossy(&self.start.text).into_owned() } else { String::new() };
-                let answer = |id| (id_of(id), block.failed, text);
-                self.answered.extend(block.tool_use_id.map(answer));
-            }
-            _ => {}
-        }
-    }
-}
-
 impl<T> Reader<'_, T> {
-    fn take(&mut self, message: Id, version: Option<RawStr<'_>>, blocks: Blocks<'_>) {
+    fn take(&mut self, message: Id, version: Option<RawStr<'_>>, TextBlocks { blocks, .. }: TextBlocks<'_>) {
         let version = version.and_then(RawStr::decode).and_then(|text| String::from_utf8(text.into_owned()).ok());
-        for (id, tool, input) in blocks.asked {
-            self.file.ask(message, id, input, || {
+        let of_kind = |block: &BlockFields<'_>, kind: &[u8]| block.kind.is_some_and(|own| own.0 == kind);
+        for (block, _) in blocks.iter().filter(|(block, _)| of_kind(block, b"tool_use")) {
+            let Some((tool, input)) = block.name.zip(block.input) else { continue };
+            self.file.ask(message, block.id.map(id_of), input, || {
                 let tool = tool.text().unwrap_or_default().into_owned();
                 let verdict = (self.check)(&tool, version.as_deref(), input);
                 (tool, verdict)
             });
         }
-        for (id, is_error, start) in blocks.answered {
-            self.file.answer(id, (is_error, start.chars().take(self.answer_chars).collect()));
+        for (block, texts) in blocks.iter().filter(|(block, _)| of_kind(block, b"tool_result")) {
+            let Some(call) = block.tool_use_id else { continue };
+            // Only the words of errors tell something.
+            let text = if block.failed { texts.join(&b'\n') } else { Vec::new() };
+            let start = String::from_utf8_lossy(&text).chars().take(self.answer_chars).collect();
+            self.file.answer(id_of(call), (block.failed, start));
         }
     }
 }
@@ -205,8 +157,7 @@ impl<T> TakeRecords for Reader<'_, T> {
 
     fn record(&mut self, cursor: &mut Cursor<'_>) -> Result<(), JsonFault> {
         // A character has four bytes at most.
-        let start = Start { text: Vec::new(), bytes_max: self.answer_chars.saturating_mul(4) };
-        let mut blocks = Blocks { asked: Vec::new(), answered: Vec::new(), start };
+        let mut blocks = TextBlocks::new(self.answer_chars.saturating_mul(4));
         let envelope = Envelope::read(cursor, &mut blocks)?;
         // The record of a subagent that its parent repeats; data that break off say nothing.
         let repeated = envelope.data.and_then(|data| ProgressFields::read(data, &mut blocks).ok()?.record);

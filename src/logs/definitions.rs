@@ -5,13 +5,14 @@ use memchr::memmem;
 use serde_json::Value;
 
 use crate::base::id::{Id, IdSet};
-use crate::base::json::{Cursor, JsonFault, RawStr, TextSink};
-use crate::logs::content::{BlockFields, TakeContent};
+use crate::base::json::{Cursor, JsonFault, RawStr};
+use crate::logs::content::BlockFields;
 use crate::logs::envelope::{Envelope, ProgressFields};
 use crate::logs::field::{id_of, span};
 use crate::logs::read;
 use crate::logs::read::{Failure, Job};
 use crate::logs::take::TakeRecords;
+use crate::logs::text_blocks::TextBlocks;
 use crate::logs::trace::Counters;
 
 /// Something that may hold definitions.
@@ -49,56 +50,7 @@ struct Reader<'t, T> {
     found: Vec<T>,
 }
 
-/// The blocks of a record, before it is known to be whole.
-struct Blocks<'t> {
-    searches: &'t [String],
-    asked: Vec<Id>,
-    /// Calls with the texts of their results.
-    answered: Vec<(Id, Vec<Vec<u8>>)>,
-    texts: Texts,
-}
-
-/// The texts of a result.
-#[derive(Default)]
-struct Texts(Vec<Vec<u8>>);
-
-impl TextSink for Texts {
-    fn push(&mut self, piece: &[u8]) {
-        self.0.last_mut().iter_mut().for_each(|text| text.extend_from_slice(piece));
-    }
-}
-
-impl<'a> TakeContent<'a> for Blocks<'_> {
-    type Text = Texts;
-
-    fn begin(&mut self) {
-        self.asked.clear();
-        self.answered.clear();
-    }
-
-    fn begin_result(&mut self) {
-        self.texts.0 = vec![Vec::new()];
-    }
-
-    fn result_text(&mut self) -> &mut Texts {
-        &mut self.texts
-    }
-
-    fn next_text(&mut self) {
-        self.texts.0.push(Vec::new());
-    }
-
-    fn block(&mut self, block: &BlockFields<'a>) {
-        let name = block.name.and_then(RawStr::decode);
-        if self.searches.iter().any(|search| name.as_deref() == Some(search.as_bytes())) {
-            self.asked.extend(block.id.map(id_of));
-        }
-        let texts = std::mem::take(&mut self.texts.0);
-        self.answered.extend(block.tool_use_id.map(|id| (id_of(id), texts)));
-    }
-}
-
-impl<'t, T> Reader<'t, T> {
+impl<T> Reader<'_, T> {
     /// Whether a record may be worth a closer look. A name that is spelled with escapes is passed over.
     fn is_about_tools(&self, record: &[u8]) -> bool {
         let has = |word: &str| memmem::find(record, word.as_bytes()).is_some();
@@ -106,19 +58,20 @@ impl<'t, T> Reader<'t, T> {
         is_attachment || self.searches.iter().any(|name| has(name)) || (!self.asked.is_empty() && has("tool_result"))
     }
 
-    fn blocks(&self) -> Blocks<'t> {
-        Blocks { searches: self.searches, asked: Vec::new(), answered: Vec::new(), texts: Texts::default() }
-    }
-
-    fn look(&mut self, envelope: &Envelope<'_>, blocks: Blocks<'_>) {
+    fn look(&mut self, envelope: &Envelope<'_>, TextBlocks { blocks, .. }: TextBlocks<'_>) {
         let attachment = envelope.attachment.and_then(|json| serde_json::from_slice::<Value>(json).ok());
         if let Some(attachment) = attachment {
             self.found.extend((self.take)(Quote::Attached(&attachment)));
         }
-        self.asked.extend(blocks.asked);
-        let searched = blocks.answered.into_iter().filter(|(call, _)| self.asked.contains(call));
-        for text in searched.flat_map(|(_, texts)| texts) {
-            self.found.extend((self.take)(Quote::Searched(&String::from_utf8_lossy(&text))));
+        for (block, _) in &blocks {
+            let name = block.name.and_then(RawStr::decode);
+            if self.searches.iter().any(|search| name.as_deref() == Some(search.as_bytes())) {
+                self.asked.extend(block.id.map(id_of));
+            }
+        }
+        let is_searched = |block: &BlockFields<'_>| block.tool_use_id.is_some_and(|id| self.asked.contains(&id_of(id)));
+        for text in blocks.iter().filter(|(block, _)| is_searched(block)).flat_map(|(_, texts)| texts) {
+            self.found.extend((self.take)(Quote::Searched(&String::from_utf8_lossy(text))));
         }
     }
 }
@@ -133,11 +86,11 @@ impl<T> TakeRecords for Reader<'_, T> {
         if !self.is_about_tools(record) {
             return Ok(());
         }
-        let mut blocks = self.blocks();
+        let mut blocks = TextBlocks::new(usize::MAX);
         let envelope = Envelope::read(&mut Cursor::new(record), &mut blocks)?;
         self.look(&envelope, blocks);
         // The record of a subagent that its parent repeats; data that break off say nothing.
-        let mut inner = self.blocks();
+        let mut inner = TextBlocks::new(usize::MAX);
         if let Some(data) = envelope.data
             && let Ok(ProgressFields { record: Some(repeated), .. }) = ProgressFields::read(data, &mut inner)
         {
