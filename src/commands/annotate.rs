@@ -14,6 +14,7 @@ use crate::commands::config::settings;
 use crate::commands::responses::surroundings;
 use crate::logs::vocabulary::Vocabulary;
 use crate::report::numbers::{counted, percent, thousands};
+use crate::report::share::interval_95;
 use crate::report::table::{Table, TableFormat};
 use crate::settings::write_private;
 use crate::shell::arguments::OutputArgs;
@@ -290,8 +291,7 @@ fn share_words(share: &Share) -> String {
     if share.n == 0 {
         return counts;
     }
-    let (lower, upper) = (100.0 * share.lower, 100.0 * share.upper);
-    format!("{counts} = {} (95 % interval {lower:.1}–{upper:.1} %)", percent(share.value()))
+    format!("{counts} = {} ({})", percent(share.value()), interval_95(*share))
 }
 
 /// One row per file with prefetches, and their sum if there are several.

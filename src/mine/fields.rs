@@ -16,6 +16,7 @@ use crate::logs::history::History;
 use crate::logs::timeline::rows::{FieldRow, FileTimeline};
 use crate::logs::trace::Status;
 use crate::report::numbers::{counted, known, percent, thousands};
+use crate::report::share::bounds;
 use crate::report::table::{Table, TableBuilder};
 
 /// How fields of all whose keys are no names are called.
@@ -348,13 +349,9 @@ pub fn fields(rows: &[FieldUse], numbers: &GroupNumbers) -> Listing {
         .finish()
 }
 
-/// "12.3 % (10.1–15.0 %)"; a dash where nothing was followed.
+/// "12.3 % (10.1–15.0)"; a dash where nothing was followed.
 fn interval(share: &Share) -> String {
-    if share.n == 0 {
-        return "–".to_owned();
-    }
-    let ends = [share.lower, share.upper].map(|end| format!("{:.1}", 100.0 * end));
-    format!("{} ({})", percent(share.value()), ends.join("–"))
+    known(share.known(), |share| format!("{} ({})", percent(share.value()), bounds(share)))
 }
 
 /// Tools for people.

@@ -8,6 +8,7 @@ use crate::frames::tool_use::{SessionRowSummary, ToolUsage, Volume};
 use crate::mine::compare::ComparedRow;
 use crate::mine::patterns::PatternCount;
 use crate::report::numbers::{date, known, thousands};
+use crate::report::share::bounds;
 use crate::report::table::{Table, TableBuilder};
 
 fn percent(share: f64) -> String {
@@ -16,7 +17,7 @@ fn percent(share: f64) -> String {
 
 /// "12.3 (10.1–15.0)"
 pub(super) fn interval(share: &Share) -> String {
-    format!("{} ({}–{})", percent(share.value()), percent(share.lower), percent(share.upper))
+    format!("{} ({})", percent(share.value()), bounds(*share))
 }
 
 /// 850, 12.1k, 3.46M.

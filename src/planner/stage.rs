@@ -241,11 +241,7 @@ impl SweepGrid {
             planners.iter().map(|planner| KnownTools::new(&planner.models, stage.told(), &stage.numbers)).collect();
         let row = |cell: &SweepPointValues, planner: &Planner, known: &KnownTools<'_>| {
             let books = walk(stage, planner, known, &trained, &cell.enrichment, cell.probability_min, None);
-            PlannerSweepRow {
-                values: cell.values.clone(),
-                arm: planner.name.to_owned(),
-                tally: sum(&books).total,
-            }
+            PlannerSweepRow { values: cell.values.clone(), arm: planner.name.to_owned(), tally: sum(&books).total }
         };
         let of_planner = |(planner, known): (&Planner, &KnownTools<'_>)| {
             self.cells.par_iter().map(|cell| row(cell, planner, known)).collect::<Vec<_>>()

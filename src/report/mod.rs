@@ -6,6 +6,7 @@ pub mod envelope;
 pub mod escape;
 pub mod html;
 mod narrow;
+pub mod share;
 pub mod table;
 pub mod wrapped;
 

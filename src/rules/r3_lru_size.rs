@@ -8,6 +8,7 @@ use crate::base::key_path::KeyPath;
 use crate::base::numbers::counted;
 use crate::base::stats::Share;
 use crate::frames::fingerprint::EventProfile;
+use crate::report::share::interval_95;
 use crate::rules::responses::{EVERYTHING, scaled};
 use crate::rules::{Rule, RuleFacts, RuleThresholds, Speaks};
 use crate::settings::finding::{Evidence, Finding, Verdict};
@@ -68,9 +69,7 @@ fn size(seen: &EventProfile, thresholds: &Thresholds, sheet: &RuleThresholds) ->
         let evidence = evidence(&counts, share, "compaction_rate_max");
         return (wanted.max(thresholds.lru_size_long_min.into()), evidence);
     }
-    let interval = share.map_or_else(String::new, |share| {
-        format!(" (95 % interval {:.1}–{:.1} %)", 100.0 * share.lower, 100.0 * share.upper)
-    });
+    let interval = share.map(|share| format!(" ({})", interval_95(share))).unwrap_or_default();
     let sessions = counted(seen.sessions, "session");
     let counts = format!("{compactions}{interval}\n{per_session:.1} responses in each of {sessions}");
     let evidence = evidence(&counts, None, "session_events_min");

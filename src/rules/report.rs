@@ -11,7 +11,8 @@ use crate::base::bootstrap::holds_in_100;
 use crate::base::data::Data;
 use crate::base::error::Result;
 use crate::base::visible::visible;
-use crate::report::numbers::{counted, signed, thousands};
+use crate::report::numbers::{counted, percent, signed, thousands};
+use crate::report::share::interval_95;
 use crate::report::table::{Table, TableBuilder};
 use crate::settings::claude::levers::{Lever, LeverUse, Levers, SettingsScope};
 use crate::settings::entries::BillForecast;
@@ -96,14 +97,7 @@ fn evidence_words(evidence: &Evidence) -> String {
     }
     let mut words = evidence.counts.clone();
     if let Some(share) = &evidence.share {
-        let percent = |share: f64| 100.0 * share;
-        words += &format!(
-            " = {:.1} % (95 % interval {:.1}–{:.1} %, n {})",
-            percent(share.value()),
-            percent(share.lower),
-            percent(share.upper),
-            share.n
-        );
+        words += &format!(" = {} ({}, n {})", percent(share.value()), interval_95(*share), share.n);
     }
     if let Some(threshold) = &evidence.threshold {
         words += &format!("; {threshold}");
@@ -142,7 +136,6 @@ pub fn forecast_words(forecast: &BillForecast) -> String {
         "subagents" => "subagents",
         _ => "all requests",
     };
-    let percent = |share: f64| format!("{:.1} %", 100.0 * share);
     let side = |share: f64| if share < 0.0 { "cheaper" } else { "more expensive" };
     let usd = forecast.usd.map_or_else(String::new, |usd| format!(" (${:.2})", usd.abs()));
     let breaks = if forecast.hard_breaks + forecast.soft_breaks > 0.0 {

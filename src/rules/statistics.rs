@@ -13,7 +13,7 @@ use crate::logs::trace::Millis;
 use crate::mine::follow_ups::FollowUps;
 use crate::mine::follow_ups::bounds::{BoundNumbers, FollowUpThresholds};
 use crate::mine::sizes::SizesBySession;
-use crate::report::numbers::{counted, date, known, thousands};
+use crate::report::numbers::{counted, date, known, percent, thousands};
 use crate::report::table::{Table, TableBuilder};
 use crate::rules::t1_tools;
 
@@ -90,11 +90,10 @@ pub fn coverage(follow_ups: &FollowUps, sizes: &SizesBySession, numbers: &Follow
 
 /// A row for each statistic.
 pub fn table(rows: &[PromiseCoverage]) -> Table {
-    let held = |row: &PromiseCoverage| Some(row.share()).filter(|share| share.n > 0);
     TableBuilder::of(rows)
         .text("statistic", |row| row.statistic.clone())
         .number("promised", |row| promised(row.promise))
-        .number("held", |row| known(held(row), |share| percent(share.value())))
+        .number("held", |row| known(row.share().known(), |share| percent(share.value())))
         .number("95 %", |row| known(row.interval, |(low, high)| format!("{}–{}", percent(low), percent(high))))
         .number("of", |row| of(row.distinct, &row.unit))
         .number("weeks", |row| row.weeks.len().to_string())
@@ -136,7 +135,7 @@ pub fn json(rows: &[PromiseCoverage]) -> Value {
             "held": share.k,
             "judged": share.n,
             "distinct": row.distinct,
-            "share": (share.n > 0).then(|| share.value()),
+            "share": share.known().map(|share| share.value()),
             "weeks_95": row.interval.map(|(low, high)| [low, high]),
             "verdict": row.verdict().into_str(),
             "weeks": row.weeks,
@@ -150,8 +149,4 @@ fn promised(promise: Promise) -> String {
         Promise::AtLeast(share) => format!("≥ {}", percent(share)),
         Promise::About(share) => format!("= {}", percent(share)),
     }
-}
-
-fn percent(share: f64) -> String {
-    format!("{:.1} %", 100.0 * share)
 }

@@ -8,6 +8,8 @@ use toml_edit::{Array, InlineTable, Value};
 
 use crate::base::key_path::KeyPath;
 use crate::base::stats::{FollowUpCount, Share};
+use crate::report::numbers::percent;
+use crate::report::share::bounds;
 use crate::rules::RuleFacts;
 use crate::settings::SettingsFile;
 use crate::settings::annotations::{Annotation, Annotations};
@@ -178,13 +180,6 @@ pub fn strongest_lag<'e>(edges: impl IntoIterator<Item = &'e FollowUpCount>) -> 
 
 /// "Read after 120 of 400 steps at lag 1 (30.0 %, 95 % 25.7–34.7)"
 pub fn link_words(tool: &str, share: &Share, lag: &str) -> String {
-    let percent = |share: f64| 100.0 * share;
-    format!(
-        "{tool} after {} of {} steps at {lag} ({:.1} %, 95 % {:.1}–{:.1})",
-        share.k,
-        share.n,
-        percent(share.value()),
-        percent(share.lower),
-        percent(share.upper)
-    )
+    let Share { k, n, .. } = *share;
+    format!("{tool} after {k} of {n} steps at {lag} ({}, 95 % {})", percent(share.value()), bounds(*share))
 }

@@ -10,6 +10,7 @@ use crate::planner::report::{
     EdgeRow, Metric, Net, PlannerArm, PlannerReport, PlannerSweepRow, TargetFigure, by_tool, effectiveness,
 };
 use crate::planner::selectivity::report as selectivity;
+use crate::report::share;
 use crate::report::table::{Table, TableBuilder};
 
 /// The fields of the report.
@@ -56,24 +57,17 @@ fn edge(edge: &EdgeRow) -> Value {
 }
 
 fn metric(metric: &Metric) -> Value {
-    let share = &metric.share;
-    let judged = share.n > 0;
     let (target, bound) = match metric.target {
         Some(TargetFigure::AtLeast(least)) => (Some(least), Some("at_least")),
         Some(TargetFigure::AtMost(most)) => (Some(most), Some("at_most")),
         None => (None, None),
     };
-    json!({
-        "metric": metric.key,
-        "k": share.k,
-        "n": share.n,
-        "value": judged.then(|| share.value()),
-        "wilson_95": judged.then_some([share.lower, share.upper]),
-        "sessions_95": metric.sessions.map(|(lower, upper)| [lower, upper]),
-        "target": target,
-        "bound": bound,
-        "verdict": metric.verdict().into_str(),
-    })
+    let mut fields = share::json(metric.share, metric.sessions);
+    fields["metric"] = json!(metric.key);
+    fields["target"] = json!(target);
+    fields["bound"] = json!(bound);
+    fields["verdict"] = json!(metric.verdict().into_str());
+    fields
 }
 
 /// The tally with what follows from it.

@@ -10,7 +10,9 @@ use crate::planner::report::{
 };
 use crate::planner::selectivity::report as selectivity;
 use crate::planner::stage::CONFIGURED;
-use crate::report::numbers::{counted, date, thousands};
+use crate::report::numbers::{counted, date, percent, percent_of, thousands};
+use crate::report::share;
+use crate::report::share::whole_percent;
 use crate::report::table::{Table, TableFormat};
 
 /// Rows of a table of edges or tools that are shown.
@@ -86,14 +88,14 @@ fn target(arm: &PlannerArm, metric: &Metric) -> Vec<String> {
     let Metric { name, share, sessions, target, .. } = metric;
     let ends = |(lower, upper): (f64, f64)| format!("{:.0}–{:.0} %", 100.0 * lower, 100.0 * upper);
     let asked = match target {
-        Some(TargetFigure::AtLeast(least)) => format!("≥ {:.0} %", 100.0 * least),
-        Some(TargetFigure::AtMost(most)) => format!("≤ {:.0} %", 100.0 * most),
+        Some(TargetFigure::AtLeast(least)) => format!("≥ {}", whole_percent(*least)),
+        Some(TargetFigure::AtMost(most)) => format!("≤ {}", whole_percent(*most)),
         None => "–".to_owned(),
     };
     vec![
         (*name).to_owned(),
         arm.name.clone(),
-        percent(*share),
+        percent_of(share.k, share.n),
         sessions.map_or_else(|| "n/a".to_owned(), ends),
         format!("{}/{}", thousands(share.k), thousands(share.n)),
         asked,
@@ -105,15 +107,15 @@ fn target(arm: &PlannerArm, metric: &Metric) -> Vec<String> {
 type ArmRow = (&'static str, fn(&PlannerArm) -> String);
 
 fn of_sent(arm: &PlannerArm, count: u64) -> String {
-    percent(Share::new(count, arm.total.sent()))
+    percent_of(count, arm.total.sent())
 }
 
 const FIGURES: [ArmRow; 21] = [
     ("prefetched", |arm| thousands(arm.total.sent())),
     ("exact, 3 calls", |arm| of_sent(arm, arm.total.near.exact)),
-    ("exact, 3, random", |arm| percent(Share::new(arm.control.near.exact, arm.control.sent()))),
+    ("exact, 3, random", |arm| percent_of(arm.control.near.exact, arm.control.sent())),
     ("exact, 10 calls", |arm| of_sent(arm, arm.total.far.exact)),
-    ("exact, 10, random", |arm| percent(Share::new(arm.control.far.exact, arm.control.sent()))),
+    ("exact, 10, random", |arm| percent_of(arm.control.far.exact, arm.control.sent())),
     ("exact, 3 steps", |arm| of_sent(arm, arm.total.steps.exact)),
     ("value, 3 calls", |arm| of_sent(arm, arm.total.near.target)),
     ("value, 3 steps", |arm| of_sent(arm, arm.total.steps.target)),
@@ -150,11 +152,7 @@ fn by_arm(report: &PlannerReport, first: &str) -> Table {
 /// What the greedy choice reaches of the best one.
 fn greedy(arm: &PlannerArm, share: f64) -> String {
     let PrefetchTally { plans_compared, best_value, .. } = arm.total;
-    if plans_compared == 0 || best_value <= 0.0 { "n/a".to_owned() } else { format!("{:.1} %", 100.0 * share) }
-}
-
-fn percent(share: Share) -> String {
-    if share.n == 0 { "n/a".to_owned() } else { format!("{:.1} %", 100.0 * share.value()) }
+    if plans_compared == 0 || best_value <= 0.0 { "n/a".to_owned() } else { percent(share) }
 }
 
 fn by_chance(tally: &PrefetchTally) -> String {
@@ -181,18 +179,16 @@ fn by_edge(edges: &[EdgeRow]) -> Vec<(String, PrefetchTally)> {
 }
 
 fn judged(arm: &PlannerArm, name: String, tally: &PrefetchTally) -> Vec<String> {
-    let whole = |share: f64| format!("{:.0} %", 100.0 * share);
-    let share = |count: u64| whole(count as f64 / tally.sent().max(1) as f64);
-    let exact = Share::new(tally.near.exact, tally.sent());
-    let (lower, upper) = (100.0 * exact.lower, 100.0 * exact.upper);
+    let sent = tally.sent();
+    let part = |part: f64| whole_percent(part / sent as f64);
     vec![
         arm.name.clone(),
         name,
-        thousands(tally.sent()),
-        format!("{} [{lower:.0}–{upper:.0}]", share(tally.near.exact)),
-        share(tally.near.target),
-        share(tally.near.name_only),
-        whole(tally.name_by_chance / tally.sent().max(1) as f64),
+        thousands(sent),
+        share::interval(Share::new(tally.near.exact, sent)),
+        part(tally.near.target as f64),
+        part(tally.near.name_only as f64),
+        part(tally.name_by_chance),
         thousands(tally.ends[PrefetchEnd::Won]),
     ]
 }
@@ -225,7 +221,7 @@ pub fn sweep(keys: &[String], rows: &[PlannerSweepRow]) -> Table {
             arm.clone(),
             thousands(tally.sent()),
             thousands(tally.near.exact),
-            percent(Share::new(tally.near.exact, tally.sent())),
+            percent_of(tally.near.exact, tally.sent()),
             thousands(tally.calls_saved()),
             thousands(tally.calls_added()),
             thousands(tally.declined()),
@@ -334,8 +330,7 @@ pub fn interval(metric: &Metric) -> String {
     if metric.share.n == 0 {
         return "n/a".to_owned();
     }
-    let (lower, upper) = metric.ends();
-    format!("{:.0} % [{:.0}–{:.0}]", 100.0 * metric.share.value(), 100.0 * lower, 100.0 * upper)
+    format!("{} {}", whole_percent(metric.share.value()), share::ends(metric.ends()))
 }
 
 /// "12.3 s"

@@ -12,6 +12,9 @@ use crate::planner::selectivity::SelectivityThresholds;
 use crate::planner::selectivity::backtest::{Learned, ThresholdPoint};
 use crate::planner::selectivity::odds::WaitWindow;
 use crate::planner::selectivity::table::{CandidateCounts, FeatureCell, FollowUpLink};
+use crate::report::numbers::known;
+use crate::report::share;
+use crate::report::share::{interval, whole_percent};
 use crate::report::table::{Table, TableBuilder, TableFormat};
 
 /// Rows of the table of cells that are shown; JSON and the file have all.
@@ -21,18 +24,18 @@ const POINTS_BESIDE: usize = 3;
 
 /// The answer first: what is fetched, and how often that is what was asked for.
 pub fn words(learned: &Learned) -> Vec<String> {
-    let target = 100.0 * learned.target;
     let Some((chosen, judged)) = learned.backtest.chosen.as_ref().zip(learned.judged.as_ref()) else {
         return vec![format!(
-            "selective: no threshold keeps {target:.0} % exact on the training sessions at the lower ends of both \
-             intervals, so nothing is prefetched"
+            "selective: no threshold keeps {} exact on the training sessions at the lower ends of both \
+             intervals, so nothing is prefetched",
+            whole_percent(learned.target)
         )];
     };
     let mut lines = vec![
         format!(
-            "selective: a call is prefetched where at least {:.0} % of its kind were exactly what came next; chosen on \
+            "selective: a call is prefetched where at least {} of its kind were exactly what came next; chosen on \
              the training sessions, each judged by the others: {}, {} of the answers with a candidate",
-            100.0 * chosen.threshold,
+            whole_percent(chosen.threshold),
             shares(chosen.exact, chosen.exact_sessions),
             percent(chosen.coverage),
         ),
@@ -88,12 +91,12 @@ fn curve(learned: &Learned) -> Table {
     let middle = told.partition_point(|(training, _)| training.threshold < middle);
     let start = middle.saturating_sub(POINTS_BESIDE);
     TableBuilder::of(told.into_iter().skip(start).take(middle + POINTS_BESIDE + 1 - start))
-        .number("from", |(training, _)| percent_of(training.threshold))
+        .number("from", |(training, _)| whole_percent(training.threshold))
         .number("training", |(training, _)| fraction(training.exact))
-        .number("95 %", |(training, _)| ends(training.exact_widest()))
+        .number("95 %", |(training, _)| known(training.exact_widest(), share::ends))
         .number("covers", |(training, _)| percent(training.coverage))
         .number("judged", |(_, judged)| fraction(judged.exact))
-        .number("95 %", |(_, judged)| ends(judged.exact_widest()))
+        .number("95 %", |(_, judged)| known(judged.exact_widest(), share::ends))
         .number("covers", |(_, judged)| percent(judged.coverage))
         .text("", |(training, _)| if is_chosen(training) { "chosen" } else { "" }.to_owned())
         .table()
@@ -133,8 +136,8 @@ pub fn json(learned: &Learned, numbers: &SelectivityThresholds) -> Value {
             "argument": link.argument,
             "where": groups,
             "candidates": counts.trials,
-            "came_true": share_json(counts.exact(), None),
-            "value_came_true": share_json(counts.target(), None),
+            "came_true": share::json(counts.exact(), None),
+            "value_came_true": share::json(counts.target(), None),
         })
     });
     let points = |points: &[ThresholdPoint]| points.iter().map(point_json).collect::<Vec<_>>();
@@ -156,21 +159,10 @@ pub fn json(learned: &Learned, numbers: &SelectivityThresholds) -> Value {
 fn point_json(point: &ThresholdPoint) -> Value {
     json!({
         "threshold": point.threshold,
-        "coverage": share_json(point.coverage, None),
+        "coverage": share::json(point.coverage, None),
         "sessions": point.sessions,
-        "came_true": share_json(point.exact, point.exact_sessions),
-        "value_came_true": share_json(point.target, point.target_sessions),
-    })
-}
-
-fn share_json(share: Share, sessions: Option<(f64, f64)>) -> Value {
-    let known = share.n > 0;
-    json!({
-        "k": share.k,
-        "n": share.n,
-        "value": known.then(|| share.value()),
-        "wilson_95": known.then_some([share.lower, share.upper]),
-        "sessions_95": sessions.map(|(low, high)| [low, high]),
+        "came_true": share::json(point.exact, point.exact_sessions),
+        "value_came_true": share::json(point.target, point.target_sessions),
     })
 }
 
@@ -184,30 +176,15 @@ fn within(window: WaitWindow) -> &'static str {
 
 /// "14 of 18 = 78 % [55–91], by sessions [0–93]"
 fn shares(share: Share, sessions: Option<(f64, f64)>) -> String {
-    if share.n == 0 {
-        return "–".to_owned();
-    }
-    let by_sessions = sessions.map(|(low, high)| format!(", by sessions [{:.0}–{:.0}]", 100.0 * low, 100.0 * high));
-    format!("{} of {} = {}{}", share.k, share.n, interval(share), by_sessions.unwrap_or_default())
-}
-
-fn interval(share: Share) -> String {
-    format!("{:.0} % [{:.0}–{:.0}]", 100.0 * share.value(), 100.0 * share.lower, 100.0 * share.upper)
+    let by_sessions = sessions.map(|ends| format!(", by sessions {}", share::ends(ends))).unwrap_or_default();
+    known(share.known(), |share| format!("{} of {} = {}{by_sessions}", share.k, share.n, interval(share)))
 }
 
 fn percent(share: Share) -> String {
-    if share.n == 0 { "–".to_owned() } else { percent_of(share.value()) }
-}
-
-fn percent_of(share: f64) -> String {
-    format!("{:.0} %", 100.0 * share)
+    known(share.known(), |share| whole_percent(share.value()))
 }
 
 /// "78 % of 18"
 fn fraction(share: Share) -> String {
-    if share.n == 0 { "–".to_owned() } else { format!("{} of {}", percent(share), share.n) }
-}
-
-fn ends(interval: Option<(f64, f64)>) -> String {
-    interval.map_or_else(|| "–".to_owned(), |(low, high)| format!("[{:.0}–{:.0}]", 100.0 * low, 100.0 * high))
+    known(share.known(), |share| format!("{} of {}", whole_percent(share.value()), share.n))
 }

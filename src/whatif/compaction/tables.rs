@@ -4,6 +4,7 @@ use serde::Serialize;
 
 use crate::base::stats::Share;
 use crate::report::numbers::{known, percent, percent_of, thousands};
+use crate::report::share::ends;
 use crate::report::table::{Table, TableBuilder};
 use crate::whatif::compaction::outcome::{
     AfterSizes, AttemptEnd, ClearingsReplayed, CompactionSweepRow, Compactions, ContextGrowth, Grown, Percentiles,
@@ -261,8 +262,8 @@ fn share(share: &Share) -> String {
     if share.n == 0 {
         return "none to judge".into();
     }
-    let (low, high) = (100.0 * share.lower, 100.0 * share.upper);
-    format!("{} of {} = {} [{low:.0}–{high:.0}]", thousands(share.k), thousands(share.n), percent(share.value()))
+    let (percent, ends) = (percent(share.value()), ends((share.lower, share.upper)));
+    format!("{} of {} = {percent} {ends}", thousands(share.k), thousands(share.n))
 }
 
 fn summariser(tokens: SummariserTokens) -> String {
