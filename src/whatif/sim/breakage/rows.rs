@@ -42,7 +42,7 @@ pub enum BreakClass {
     Unrecovered,
     /// A result was removed before any request could see it.
     ClearedBeforeSeen,
-    /// A message was dropped that the policy had promised to keep.
+    /// A request lost messages that the policy had promised to keep.
     ProtectedDropped,
     /// A call without its result, or the reverse.
     OrphanPair,
@@ -70,7 +70,9 @@ impl BreakClass {
             Self::ToolMiss => ("call of a hidden tool", "calls of a hidden tool"),
             Self::Unrecovered => ("that nothing makes good", "that nothing makes good"),
             Self::ClearedBeforeSeen => ("result cleared before it was seen", "results cleared before they were seen"),
-            Self::ProtectedDropped => ("message dropped that was to be kept", "messages dropped that were to be kept"),
+            Self::ProtectedDropped => {
+                ("request that lost what was to be kept", "requests that lost what was to be kept")
+            }
             Self::OrphanPair => {
                 ("call without its result, or the reverse", "calls without their result, or the reverse")
             }
