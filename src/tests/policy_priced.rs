@@ -9,7 +9,7 @@ use crate::base::data::fitting;
 use crate::logs::timeline::requests::{ReferenceKind, Timeline};
 use crate::whatif::clearing::Micro;
 use crate::whatif::compaction::figures::{SweepPoint, row};
-use crate::whatif::compaction::params::{MicroParams, Params, Style};
+use crate::whatif::compaction::params::{MicroParams, Params, Real, Style};
 use crate::whatif::compaction::{Compaction, CompactionThresholds, CompactionTrigger};
 use crate::whatif::prompt_cache::params::{CacheLifetime, CacheRules, Params as CacheParams, TtlPolicy};
 use crate::whatif::sim::breakage;
@@ -219,6 +219,25 @@ fn the_watch_collects_what_stages_notice_and_what_answers_miss() {
     // Each result of 20,000 characters is over 4,000 tokens by itself and goes before it is seen.
     let unseen = [1, 3, 5].map(|request| (request, BreakClass::ClearedBeforeSeen));
     assert_eq!(classes, [unseen.as_slice(), &[(5, BreakClass::EditSourceLost)]].concat());
+}
+
+/// Without the compactions of the log: what later stages take out need not fit.
+#[test]
+fn every_request_that_is_sent_longer_than_the_window_breaks() {
+    let bench = Bench::new(talk(6).done());
+    let detectors = Detectors::new(&bench.timeline, &bench.sizes.tokens, breakage::BreakageThresholds::shipped());
+    let params = Params { real: Real::Ignore, window: 50_000, ..params() };
+    let over = |later: Option<Box<dyn Stage>>| {
+        let stages = [bench.compaction(&params, CompactionTrigger::Never)].into_iter().chain(later).collect();
+        let (_, breaks) = BreakWatch::new(&detectors).over(&bench.ground(), stages);
+        let over = breaks.into_iter().filter(|event| event.class == BreakClass::Overflow);
+        over.map(|event| event.request).collect::<Vec<u32>>()
+    };
+    // Contexts have 50,000, 56,000, 58,000 and 64,000 tokens from request 8 on.
+    assert_eq!(over(None), [9, 10, 11]);
+    let micro = MicroParams { target_tokens: 4_000, min_saving_tokens: 1, protect_last: 0, ..params.micro.clone() };
+    let clearing = Micro::new(micro, CompactionThresholds::shipped().clone(), StageJournal::default());
+    assert!(over(Some(Box::new(clearing))).is_empty());
 }
 
 proptest! {

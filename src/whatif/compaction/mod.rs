@@ -25,7 +25,7 @@ use crate::base::error::{Error, Result};
 use crate::base::model_id::normalise;
 use crate::base::names::Sym;
 use crate::base::numbers::thousands;
-use crate::logs::timeline::requests::{NONE, Timeline};
+use crate::logs::timeline::requests::Timeline;
 use crate::logs::trace::{Millis, NO_TIME};
 use crate::whatif::chosen::{Policy, PolicyConfigs, PolicyEntry};
 use crate::whatif::clearing::{Cleared, Micro, clearings, replayed};
@@ -37,11 +37,10 @@ use crate::whatif::compaction::real::{placement, real_compactions};
 use crate::whatif::compaction::splice::Splice;
 use crate::whatif::compaction::tables as report;
 use crate::whatif::sim::breakage::files::edit_ages;
-use crate::whatif::sim::breakage::rows::BreakClass;
 use crate::whatif::sim::money::Prices;
 use crate::whatif::sim::params::{PolicyConfig, ReadOnlyWith};
 use crate::whatif::sim::view::{
-    ContextView, ExtraCall, Item, ItemKey, Noticed, RequestMoment, Stage, StageJournal, StageOutput, tokens,
+    ContextView, ExtraCall, Item, ItemKey, RequestMoment, Stage, StageJournal, StageOutput, tokens,
 };
 use crate::whatif::simulation::{Finished, PolicyShare, Ready, Simulation};
 use crate::whatif::workload::Workload;
@@ -84,7 +83,6 @@ struct ChainState {
     cut: Option<Cut>,
     made: u32,
     splice: Splice,
-    is_over: bool,
     last: Option<u32>,
     begun: Option<Millis>,
 }
@@ -171,11 +169,6 @@ impl Compaction {
             Some(refusal) => refusal,
             None => self.compact(moment, view, output, &mut attempt),
         };
-        self.note(moment, attempt);
-    }
-
-    /// Writes an attempt down, if it was made for a request that counts.
-    fn note(&self, moment: &RequestMoment<'_>, attempt: CompactionAttempt) {
         if moment.timeline.request(moment.request).counts() {
             self.journal.push(attempt);
         }
@@ -237,16 +230,6 @@ impl Compaction {
         let model = moment.timeline.request(moment.request).model;
         named.is_empty() || normalise(named) == normalise(moment.timeline.names.text(model))
     }
-
-    /// Without the log's compactions a context may outgrow the window: that request would have been refused.
-    fn watch_window(&mut self, moment: &RequestMoment<'_>, context_tokens: u64, output: &mut StageOutput) {
-        let is_over = self.params.real == Real::Ignore && context_tokens > self.params.window;
-        if is_over && !self.chain.is_over {
-            output.noticed.push(Noticed { class: BreakClass::Overflow, call: NONE });
-            self.note(moment, CompactionAttempt::idle(moment.request, AttemptEnd::Overflow, context_tokens));
-        }
-        self.chain.is_over = is_over;
-    }
 }
 
 impl Stage for Compaction {
@@ -269,6 +252,7 @@ impl Stage for Compaction {
     fn apply(&mut self, moment: &RequestMoment<'_>, view: &mut ContextView, output: &mut StageOutput) {
         if self.params.real == Real::Ignore {
             self.chain.splice.apply(moment.timeline, moment.request, &self.tokens, view);
+            output.window = Some(self.params.window);
         }
         self.chain.cut = self.chain.cut.take().filter(|cut| cut.fits(moment, view));
         if let Some(cut) = &self.chain.cut {
@@ -278,7 +262,6 @@ impl Stage for Compaction {
         if self.wants(moment, context_tokens) {
             self.attempt(moment, context_tokens, view, output);
         }
-        self.watch_window(moment, view.tokens(), output);
         self.chain.last = Some(moment.request);
     }
 }

@@ -27,8 +27,6 @@ pub enum AttemptEnd {
     Held,
     /// Wanted, but too many failures in a row.
     BreakerOpen,
-    /// The context grew past the window.
-    Overflow,
 }
 
 /// One attempt to compact, in a virtual run.

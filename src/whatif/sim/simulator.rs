@@ -331,6 +331,7 @@ impl Driver<'_, '_, '_> {
         }
         self.output.hints.clear();
         self.output.noticed.clear();
+        self.output.window = None;
     }
 
     /// When a request starts by the clock of its chain, which never runs backwards.

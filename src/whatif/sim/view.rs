@@ -129,6 +129,8 @@ pub struct StageOutput {
     pub noticed: Vec<Noticed>,
     /// Hints in this context: a break is noticed where what they point at is gone in the end.
     pub hints: Vec<Hint>,
+    /// Tokens that this context may have in the end: a longer one would be refused. None: nobody looks.
+    pub window: Option<u64>,
 }
 
 /// A policy that changes contexts. It is asked for every request of a chain in order and must make its changes anew each

@@ -228,6 +228,9 @@ impl<'a> BreakWatch<'a> {
     pub fn sent(&mut self, moment: &RequestMoment<'_>, logged: &ContextView, sent: &ContextView, output: &StageOutput) {
         let noticed = output.noticed.iter().map(|noticed| self.detectors.noticed(moment.request, noticed));
         self.breaks.extend(noticed);
+        if output.window.is_some_and(|window| sent.tokens() > window) {
+            self.breaks.push(Break::new(BreakClass::Overflow, moment.request, NONE));
+        }
         let lost = dangling(moment.timeline, moment.request, &output.hints, sent).into_iter();
         self.breaks.extend(lost.filter(|lost| self.dangling.insert(lost.call)));
         self.split_pairs(moment, logged, sent, output);

@@ -46,7 +46,7 @@ pub enum BreakClass {
     ProtectedDropped,
     /// A call without its result, or the reverse.
     OrphanPair,
-    /// The context grew past the window.
+    /// The context, as it is sent in the end, is longer than the window.
     Overflow,
     /// A hint that points at something removed.
     DanglingRef,
