@@ -6,7 +6,7 @@ use std::os::unix::fs::PermissionsExt;
 use serde_json::{Value, json};
 
 use super::harness::{Home, all_bytes};
-use super::log_builder::{Record, assistant, user};
+use super::log_builder::{Record, assistant, boundary, compact_summary, user};
 use crate::base::data::fitting;
 use crate::report::table::TableFormat;
 use crate::shell::arguments::Exit;
@@ -1026,12 +1026,28 @@ fn a_stack_acts_in_one_order_and_tells_what_its_parts_do_to_each_other() {
     assert!(interaction.abs() > 1.0, "old text goes once only");
     let out = home.run(&words("compaction+history-trim", &settings)).out;
     assert!(out.contains("together instead of one by one: "), "{out}");
+    assert!(!out.contains("lost their source"), "breaks are of the whole stack: {out}");
     assert_eq!(report(&home, "compaction", &set(&SMALL_WINDOW))["interaction_iet"], Value::Null);
     let catalog = catalog(&home);
     let more = [&settings[..], &["--tool-catalog", &catalog]].concat();
     let three = report(&home, "prompt-cache+tool-filter+compaction+history-trim", &more);
     assert_eq!(three["policy"], "tool-filter+compaction+history-trim+prompt-cache");
     assert_eq!(three["params"].as_object().unwrap().len(), 4);
+}
+
+/// A compaction of the log took away the text of the only edit.
+#[test]
+fn an_edit_whose_text_the_log_had_lost_itself_cannot_lose_it() {
+    let home = Home::new();
+    let mut talk = Talk::new("s-one", 0);
+    talk.turn(0);
+    (talk.parent, talk.cached) = (None, STATIC);
+    talk.push("boundary", boundary(""), 0);
+    talk.push("summary", compact_summary("", None), 300);
+    talk.turn(1);
+    home.write(".claude/projects/-home-user-lantern/one.jsonl", &talk.text);
+    let out = home.run(&words("history-trim", &[])).out;
+    assert!(out.contains("0 of 0 edits lost their source"), "{out}");
 }
 
 /// A mode that does not read what was set says so, unless another run of the same command does.

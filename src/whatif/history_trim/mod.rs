@@ -31,7 +31,7 @@ use crate::whatif::history_trim::params::CutStyle;
 use crate::whatif::history_trim::plan::{Memory, MessageFate, Sticky, TrimPlan};
 use crate::whatif::history_trim::tables::{NOTES, TELEMETRY_NOTE, ages, breaks, formulas, summary, variants};
 use crate::whatif::prompt_cache::params::{CacheLayout, CacheRules, Params as CacheParams};
-use crate::whatif::sim::breakage::rows::{Break, BreakClass};
+use crate::whatif::sim::breakage::rows::{Break, BreakClass, is_sourced};
 use crate::whatif::sim::outcome::CostComparison;
 use crate::whatif::sim::params::ReadOnlyWith;
 use crate::whatif::sim::simulator::SimulatedRun;
@@ -382,8 +382,9 @@ fn sides(finished: &Finished<'_>, baseline: &SimulatedRun, policy: &SimulatedRun
 }
 
 fn edits(simulation: &Simulation<'_>, breaks: &[Break]) -> Edits {
-    let sourced = simulation.workload.timeline.counted_references();
-    let sourced = sourced.filter(|one| one.kind == ReferenceKind::EditSource && !one.sources.is_empty());
+    let timeline = &simulation.workload.timeline;
+    let sourced = timeline.counted_references();
+    let sourced = sourced.filter(|one| one.kind == ReferenceKind::EditSource && is_sourced(timeline, one));
     Edits {
         lost: breaks.iter().filter(|one| one.class == BreakClass::EditSourceLost).count() as u64,
         all: sourced.count() as u64,

@@ -20,11 +20,12 @@ pub const NOTES: [&str; 4] = [
 pub const TELEMETRY_NOTE: &str = "telemetry has no prompts, so no exchange ever ends and nothing grows old; only with \
      keep_recent_exchanges=0 and keep_recent_user_turns_in_chained_tool_calls=0 answers of tools are cut";
 
-/// Saving, cost and what was lost, in this order. Where nothing was billed, nothing is said of costs.
-pub fn summary(report: &TrimReport, is_billed: bool) -> Vec<String> {
+/// Saving, cost and what was lost, in this order. Cost and lost edits are of the whole run: they are told where something
+/// was billed and no other policy had a part in it.
+pub fn summary(report: &TrimReport, is_whole: bool) -> Vec<String> {
     let outcome = &report.outcome;
     let share = |part: u64| share_of(part, outcome.requests);
-    let costs = vec![
+    let costs = [
         format!(
             "cost with the provider's cache: {}, {} (the same simulation without trimming is 100 %)",
             relative(&report.cached),
@@ -59,14 +60,16 @@ pub fn summary(report: &TrimReport, is_billed: bool) -> Vec<String> {
             thousands(outcome.first_user_lost_requests),
             share(outcome.first_user_lost_requests),
         ),
-        format!(
+    ];
+    if is_whole {
+        lines.splice(1..1, costs);
+        lines.push(format!(
             "{} of {} lost their source ({})",
             thousands(report.edits.lost),
             counted(report.edits.all, "edit"),
             share_of(report.edits.lost, report.edits.all)
-        ),
-    ];
-    lines.splice(1..1, costs.into_iter().filter(|_| is_billed));
+        ));
+    }
     lines
 }
 

@@ -294,7 +294,7 @@ fn control(detectors: &Detectors<'_>, class: BreakClass) -> Option<Share> {
 }
 
 /// Whether the log's own context shows a source.
-fn is_sourced(timeline: &Timeline, reference: &Reference) -> bool {
+pub fn is_sourced(timeline: &Timeline, reference: &Reference) -> bool {
     let sources = &timeline.sources[reference.sources.start as usize..reference.sources.end as usize];
     let shown = ShownBlocks::to(timeline, reference.request);
     sources.iter().any(|source| shown.contains(source.block))
