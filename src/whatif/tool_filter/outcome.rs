@@ -35,7 +35,11 @@ pub(crate) struct FilterSums<'a> {
     filter: &'a Filter,
     found: ToolFilter,
     regret: Vec<ToolRegret>,
-    definition_tokens_missed: Portion,
+    /// Tokens of the fallback.
+    added_tokens: u64,
+    /// Requests with a miss, and tokens of the definitions that they missed.
+    missed_requests: u64,
+    missed_tokens: u64,
     context_tokens: u64,
     write_5m: u64,
     write_1h: u64,
@@ -48,7 +52,9 @@ impl<'a> FilterSums<'a> {
             filter,
             found: ToolFilter::default(),
             regret: filter.inventory.tools.iter().map(regret).collect(),
-            definition_tokens_missed: Portion::default(),
+            added_tokens: 0,
+            missed_requests: 0,
+            missed_tokens: 0,
             context_tokens: 0,
             write_5m: 0,
             write_1h: 0,
@@ -97,7 +103,10 @@ impl<'a> FilterSums<'a> {
         self.write_1h += usage.cache_creation_1h;
         if let Some(definitions) = definitions {
             *found.removed_tokens.get_or_insert(0) += definitions.removed(&step.head);
+            self.added_tokens += definitions.added(&step.head);
+            self.missed_tokens += definitions.missed(step);
         }
+        self.missed_requests += u64::from(!step.missed.is_empty());
         for used in self.filter.inventory.uses(request) {
             self.regret[used.tool as usize].calls += 1;
             found.calls += 1;
@@ -106,9 +115,6 @@ impl<'a> FilterSums<'a> {
             let regret = &mut self.regret[used.tool as usize];
             regret.misses += 1;
             regret.missed_context_tokens += context;
-            if let Some(definitions) = definitions {
-                self.definition_tokens_missed.add(definitions.tokens[used.tool as usize], 1);
-            }
         }
         for (tool, regret) in (0u32..).zip(&mut self.regret) {
             regret.requests_hidden += u64::from(!step.head.contains(&tool));
@@ -135,14 +141,13 @@ impl<'a> FilterSums<'a> {
         let requests = self.found.requests.max(1);
         let prices = &self.filter.rules.break_even;
         let removed = self.found.removed_tokens?;
-        let missed = self.definition_tokens_missed;
         Some(BreakEven {
-            removed_tokens: removed / requests,
+            removed_tokens: removed.saturating_sub(self.added_tokens) / requests,
             context_tokens: self.context_tokens / requests,
-            definition_tokens: missed.k / missed.n.max(1),
+            definition_tokens: self.missed_tokens / self.missed_requests.max(1),
             read_u20: prices.read_u20,
             write_u20: if self.write_1h > self.write_5m { prices.write_1h_u20 } else { prices.write_5m_u20 },
-            requests_per_miss: (self.found.misses.k > 0).then(|| self.found.requests / self.found.misses.k),
+            requests_per_miss: self.found.requests.checked_div(self.missed_requests),
         })
     }
 

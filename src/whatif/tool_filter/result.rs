@@ -56,17 +56,17 @@ pub struct ToolRegret {
 /// How rare misses must be for hidden definitions to pay, in twentieths of an uncached input token (policies.md 1.3).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize)]
 pub struct BreakEven {
-    /// Tokens of definitions that a request is smaller by, mean.
+    /// Tokens that the definitions of a request are smaller by, mean: those of the tool for asking are among them.
     pub removed_tokens: u64,
     /// Tokens of a context, mean over all requests.
     pub context_tokens: u64,
-    /// Tokens of a definition that was missed, mean.
+    /// Tokens of the definitions that a request with a miss lacks, mean.
     pub definition_tokens: u64,
     /// Price of a token that is read from the cache.
     pub read_u20: u64,
     /// Price of a token that is written to it.
     pub write_u20: u64,
-    /// Requests per miss in the log.
+    /// Requests of the log for each one with a miss.
     pub requests_per_miss: Option<u64>,
 }
 
@@ -76,12 +76,13 @@ impl BreakEven {
         self.read_u20 * self.removed_tokens
     }
 
-    /// What a miss costs beyond the extra request where the prefix is rebuilt: the whole context is written, not read.
+    /// What a request with a miss costs beyond the extra one where the prefix is rebuilt: the whole context is written,
+    /// not read.
     pub fn rebuild_u20(&self) -> u64 {
         self.write_u20.saturating_sub(self.read_u20) * self.context_tokens
     }
 
-    /// What a miss costs where the definition is appended: one more reading of the context, and its writing.
+    /// What it costs where definitions are appended: one more reading of the context, and their writing.
     pub fn append_u20(&self) -> u64 {
         self.read_u20 * self.context_tokens + self.write_u20 * self.definition_tokens
     }

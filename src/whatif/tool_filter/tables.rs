@@ -81,7 +81,7 @@ pub fn break_even(found: &ToolFilter) -> Vec<String> {
             from(rule.rebuild_pays_from())
         ),
         format!(
-            "an appended definition costs {read_u20} x {} + {write_u20} x {} = {} u20: misses rarer than {} pay",
+            "appended definitions cost {read_u20} x {} + {write_u20} x {} = {} u20: misses rarer than {} pay",
             thousands(context_tokens),
             thousands(definition_tokens),
             thousands(rule.append_u20()),

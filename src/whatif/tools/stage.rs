@@ -43,6 +43,12 @@ impl Definitions {
     pub fn added(&self, head: &ToolSet) -> u64 {
         if head.len() == self.tokens.len() { 0 } else { self.fallback }
     }
+
+    /// Tokens of the definitions that a request missed, as they would be appended.
+    pub fn missed(&self, step: &ToolRequest) -> u64 {
+        let size = |tool: usize| self.tokens[tool] - self.trimmed[tool];
+        step.missed.iter().map(|used| size(used.tool as usize)).sum()
+    }
 }
 
 /// What a chain is sent: made by the policy, which knows its parameters.
@@ -135,9 +141,7 @@ impl ToolStage {
 
     /// What was missed is appended to the history, together with the call that asked for it.
     fn append(&mut self, step: &ToolRequest, definitions: &Definitions, request: u32, view: &mut ContextView) {
-        let size = |tool: usize| definitions.tokens[tool] - definitions.trimmed[tool];
-        let tokens = step.missed.iter().map(|used| size(used.tool as usize)).sum::<u64>();
-        let tokens = saturated(tokens + definitions.framing_tokens);
+        let tokens = saturated(definitions.missed(step) + definitions.framing_tokens);
         let item = Item { key: ItemKey::Made(MADE | request), tokens, kept_chars: 0 };
         let after = view.items.last().map(|item| item.key);
         view.items.push(item);
