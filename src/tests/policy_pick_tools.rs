@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::base::data::Data;
 use crate::base::words::hash;
-use crate::logs::timeline::requests::Timeline;
+use crate::logs::timeline::requests::{Marks, Timeline};
 use crate::tests::timeline_builder::{Story, change_word};
 use crate::whatif::catalog::read::Spec;
 use crate::whatif::catalog::{Catalog, DefinitionSource};
@@ -197,7 +197,8 @@ fn a_catalog_over_budget_falls_back_on_its_first_tools() {
     let picks = policy(&timeline, &tight, Some(&tools)).picks(&timeline, 0);
     assert!(picks[0].budget_fallback && picks[0].picks.iter().all(|pick| pick.matched.is_empty()));
     assert_eq!(picked(&timeline, &tight, &tools), [["aa", "bb"]]);
-    assert_eq!(outcome(&timeline, &tight, &tools).budget_fallbacks, 1);
+    let found = outcome(&timeline, &tight, &tools);
+    assert_eq!((found.budget_fallbacks, found.recall[&1].recall.k, found.recall[&3].recall.k), (1, 0, 1));
     assert_eq!(picked(&timeline, &Params { budget_tools: 3, ..tight }, &tools), [["cc"]]);
 }
 
@@ -281,6 +282,21 @@ fn senseless_knobs_are_named() {
     assert!(wrong.check().unwrap_err().message.contains("query_chars=0"));
     let wrong = Params { query_chars: 501, ..params() };
     assert!(wrong.check().unwrap_err().message.contains("query_chars=501: of a word only is known in which 500"));
+}
+
+/// The turn began before the window: what it called there counts nowhere, what was asked for is what its tools are picked by.
+#[test]
+fn of_a_turn_that_a_window_cuts_the_calls_inside_count() {
+    let tools = catalog(&[("aa", "weather"), ("bb", "y")]);
+    let mut story = Story::new();
+    story.session("a", "/p").human(5).words(&["weather"]).ask(0, 1, 1).calls("bb", "", 1).result(1);
+    story.ask(1, 1, 1).calls("aa", "", 1).result(1).ask(1, 1, 1);
+    let mut timeline = story.done();
+    assert_eq!(outcome(&timeline, &params(), &tools).shown.recall, Portion { k: 1, n: 2 });
+    timeline.requests[0].marks.set(Marks::UNCOUNTED);
+    let found = outcome(&timeline, &params(), &tools);
+    assert_eq!((found.shown.recall, found.recall[&1].recall), (Portion { k: 1, n: 1 }, Portion { k: 1, n: 1 }));
+    assert_eq!(found.shown.turns_covered, Portion { k: 1, n: 1 });
 }
 
 #[test]

@@ -276,12 +276,18 @@ impl<'a> Picker<'a> {
         good
     }
 
-    /// The picks, and whether the catalog was too large to be scored.
-    pub fn picks(&self, query: &Bag) -> (Vec<(u32, Score)>, bool) {
+    /// The tools that picks are taken from, best first, and whether the catalog was too large to be scored.
+    fn candidates(&self, query: &Bag) -> (Vec<(u32, Score)>, bool) {
         let budget = self.params.budget_tools;
         let is_over = budget > 0 && self.inventory.tools.len() > budget;
-        let candidates = if is_over { self.first() } else { self.ranked(query) };
-        (candidates.into_iter().take(self.params.max_candidates).collect(), is_over)
+        (if is_over { self.first() } else { self.ranked(query) }, is_over)
+    }
+
+    /// The picks, and whether the catalog was too large to be scored.
+    pub fn picks(&self, query: &Bag) -> (Vec<(u32, Score)>, bool) {
+        let (mut picks, is_over) = self.candidates(query);
+        picks.truncate(self.params.max_candidates);
+        (picks, is_over)
     }
 
     /// What is shown at a request of the last of `turns`, besides what always is.
@@ -407,28 +413,39 @@ impl PickPolicy {
                 continue;
             }
             let plan = self.plan(timeline, number);
-            for turn in plan.turns.iter().filter(|turn| counted_part(timeline, turn).is_some()) {
-                self.turn(&picker, &plan, turn, &mut found);
+            for turn in &plan.turns {
+                if let Some(counted) = counted_part(timeline, turn) {
+                    self.turn(&picker, &plan, turn, &counted, &mut found);
+                }
             }
         }
         found.notes = self.notes(&found);
         found
     }
 
-    fn turn(&self, picker: &Picker<'_>, plan: &ToolPlan, turn: &Range<u32>, found: &mut PickTools) {
-        let used = self.inventory.uses_of(turn.clone()).map(|used| used.tool).collect::<ToolSet>();
+    /// What was asked for stands where the turn begins, what was used of it in the part that counts.
+    fn turn(
+        &self,
+        picker: &Picker<'_>,
+        plan: &ToolPlan,
+        turn: &Range<u32>,
+        counted: &Range<u32>,
+        found: &mut PickTools,
+    ) {
+        let used = self.inventory.uses_of(counted.clone()).map(|used| used.tool).collect::<ToolSet>();
         found.turns.count(!used.is_empty());
         if used.is_empty() {
             return;
         }
         let query = picker.query(turn, turn.start);
-        let (picks, is_over) = picker.picks(&query);
-        found.empty.count(picks.is_empty());
+        let (ranked, is_over) = picker.candidates(&query);
+        let best = ranked.first().filter(|_| self.params.max_candidates > 0);
+        found.empty.count(best.is_none());
         found.budget_fallbacks += u64::from(is_over);
-        found.scores[picks.first().map_or(0, |(_, score)| score.bin())] += 1;
+        found.scores[best.map_or(0, |(_, score)| score.bin())] += 1;
         found.unsafe_needed +=
             used.iter().filter(|tool| !picker.may_pick(&self.inventory.tools[**tool as usize])).count() as u64;
-        let ranked = picker.ranked(&query).into_iter().map(|(tool, _)| tool).collect::<Vec<_>>();
+        let ranked = ranked.into_iter().map(|(tool, _)| tool).collect::<Vec<_>>();
         let is_mcp = |tool: &u32| self.inventory.tools[*tool as usize].definition.name.starts_with(MCP_PREFIX);
         let ranked_mcp = ranked.iter().copied().filter(is_mcp).collect::<Vec<_>>();
         let used_mcp = used.iter().copied().filter(is_mcp).collect::<ToolSet>();
@@ -438,7 +455,7 @@ impl PickPolicy {
                 add_recall(found.recall_mcp.entry(picks).or_default(), &used_mcp, ranked_mcp.iter().take(picks));
             }
         }
-        let missed = plan.steps_of(turn).iter().flat_map(|step| &step.missed).map(|used| used.tool);
+        let missed = plan.steps_of(counted).iter().flat_map(|step| &step.missed).map(|used| used.tool);
         let missed = missed.collect::<ToolSet>();
         found.shown.recall.add((used.len() - missed.len()) as u64, used.len() as u64);
         found.shown.turns_covered.count(missed.is_empty());
