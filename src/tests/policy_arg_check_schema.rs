@@ -167,6 +167,21 @@ fn references_lead_to_pointers_anchors_and_named_parts() {
 }
 
 #[test]
+fn what_only_a_reference_leads_to_is_a_part_like_any_other() {
+    let schema = |part: Value| {
+        json!({ "properties": { "x": { "$ref": "#/parts/a" } },
+            "parts": { "a": { "items": { "$ref": "#/parts/b" } }, "b": part } })
+    };
+    let circle = schema(json!({ "pattern": "^x", "anyOf": [{ "$ref": "#/parts/a" }, true] }));
+    assert_eq!(found(&circle, &json!({ "x": ["y", "xy"] })), [("/x/0".into(), "pattern".into())]);
+    let remote = schema(json!({ "$ref": "https://example.com/s.json" }));
+    assert_eq!(Schema::new(&remote).unwrap_err(), SchemaRefusal::Remote);
+    for part in [json!({ "type": "strin" }), json!("string")] {
+        assert!(matches!(Schema::new(&schema(part)), Err(SchemaRefusal::Broken(_))));
+    }
+}
+
+#[test]
 fn older_drafts_are_read_as_they_were_meant() {
     let draft = "http://json-schema.org/draft-07/schema#";
     let lone = json!({ "$schema": draft, "properties": { "x": { "$ref": "#/definitions/n", "maximum": 1 } },

@@ -3,7 +3,7 @@
 //! Every keyword of drafts 6 to 2020-12 that says something about a value is checked. `format` and the `content`
 //! keywords are notes, as the newer drafts have it. Nothing is ever fetched.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use regex::Regex;
 use serde_json::{Map, Value};
@@ -40,23 +40,43 @@ impl Schema {
     /// # Errors
     /// If it is none, or refers to another document.
     pub fn new(root: &Value) -> Result<Self, SchemaRefusal> {
-        let mut parts = Vec::new();
-        subschemas(root, String::new(), &mut parts)?;
         let draft = root.get("$schema").and_then(Value::as_str).unwrap_or_default();
         let lone_references = LONE_REFERENCES.iter().any(|lone| draft.contains(lone));
         let mut schema =
             Self { root: root.clone(), named: BTreeMap::new(), patterns: BTreeMap::new(), lone_references };
-        for (place, part) in &parts {
-            for (key, mark) in [("$id", ""), ("$anchor", "#"), ("$dynamicAnchor", "#")] {
-                if let Some(name) = part.get(key).and_then(Value::as_str) {
-                    schema.named.insert(format!("{mark}{}", name.trim_end_matches('#')), place.clone());
-                }
-            }
-        }
-        for (_, part) in &parts {
+        let mut parts = SchemaParts::default();
+        parts.add(root, String::new())?;
+        schema.follow(root, &mut parts)?;
+        for (_, part) in &parts.all {
             part.iter().try_for_each(|(key, value)| schema.look_at(key, value))?;
         }
         Ok(schema)
+    }
+
+    /// Names the parts, and adds those that only references lead to: these may stand anywhere in the document.
+    fn follow<'v>(&mut self, root: &'v Value, parts: &mut SchemaParts<'v>) -> Result<(), SchemaRefusal> {
+        let mut followed = 0;
+        while followed < parts.all.len() {
+            let new = &parts.all[followed..];
+            new.iter().for_each(|(place, part)| self.name(place, part));
+            let references = new.iter().flat_map(|(_, part)| REFERENCES.iter().filter_map(|key| part.get(*key)));
+            let places: Vec<String> = references.filter_map(|reference| self.place(reference).ok()).collect();
+            followed = parts.all.len();
+            for place in places {
+                if let Some(part) = root.pointer(&place) {
+                    parts.add(part, place)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn name(&mut self, place: &str, part: &Map<String, Value>) {
+        for (key, mark) in [("$id", ""), ("$anchor", "#"), ("$dynamicAnchor", "#")] {
+            if let Some(name) = part.get(key).and_then(Value::as_str) {
+                self.named.insert(format!("{mark}{}", name.trim_end_matches('#')), place.to_owned());
+            }
+        }
     }
 
     /// Holds a keyword against what may stand there, and makes its patterns.
@@ -65,7 +85,7 @@ impl Schema {
         let are_names = |value: &Value| value.as_array().is_some_and(|names| names.iter().all(Value::is_string));
         let is_type = |value: &Value| value.as_str().is_some_and(|name| TYPES.contains(&name));
         let fits = match key {
-            "$ref" | "$dynamicRef" | "$recursiveRef" => return self.reach(value).map(drop),
+            key if REFERENCES.contains(&key) => return self.reach(value).map(drop),
             "pattern" => value.as_str().is_some_and(|pattern| self.read_pattern(pattern)),
             "patternProperties" => {
                 value.as_object().is_some_and(|named| named.keys().all(|pattern| self.read_pattern(pattern)))
@@ -103,19 +123,22 @@ impl Schema {
 
     /// The part that a reference leads to.
     pub(super) fn reach(&self, reference: &Value) -> Result<&Value, SchemaRefusal> {
-        let reference = reference.as_str().ok_or_else(|| SchemaRefusal::Broken("a reference is no text".to_owned()))?;
+        self.root.pointer(&self.place(reference)?).ok_or_else(|| leads_nowhere(reference))
+    }
+
+    /// Where a reference leads to, as a pointer.
+    fn place(&self, value: &Value) -> Result<String, SchemaRefusal> {
+        let reference = value.as_str().ok_or_else(|| SchemaRefusal::Broken("a reference is no text".to_owned()))?;
         let (document, fragment) = reference.split_once('#').unwrap_or((reference, ""));
         let base = match document {
             "" => "",
             named => self.named.get(named).ok_or(SchemaRefusal::Remote)?,
         };
-        let nowhere = || SchemaRefusal::Broken(format!("{reference} leads nowhere"));
-        let place = match fragment {
+        Ok(match fragment {
             "" => base.to_owned(),
             pointer if pointer.starts_with('/') => format!("{base}{}", unescaped(pointer)),
-            anchor => self.named.get(&format!("#{anchor}")).ok_or_else(nowhere)?.clone(),
-        };
-        self.root.pointer(&place).ok_or_else(nowhere)
+            anchor => self.named.get(&format!("#{anchor}")).ok_or_else(|| leads_nowhere(value))?.clone(),
+        })
     }
 
     /// What does not fit, in the order of the schema's keywords.
@@ -126,6 +149,12 @@ impl Schema {
     }
 }
 
+fn leads_nowhere(reference: &Value) -> SchemaRefusal {
+    SchemaRefusal::Broken(format!("{} leads nowhere", reference.as_str().unwrap_or_default()))
+}
+
+/// Keywords that lead to another part.
+const REFERENCES: [&str; 3] = ["$ref", "$dynamicRef", "$recursiveRef"];
 /// Names of types.
 const TYPES: [&str; 7] = ["array", "boolean", "integer", "null", "number", "object", "string"];
 
@@ -165,36 +194,43 @@ const SINGLE: [&str; 11] = [
     "unevaluatedProperties",
 ];
 
-/// Every schema in a schema, with its place.
-fn subschemas<'v>(
-    schema: &'v Value,
-    place: String,
-    parts: &mut Vec<(String, &'v Map<String, Value>)>,
-) -> Result<(), SchemaRefusal> {
-    let keywords = match schema {
-        Value::Bool(_) => return Ok(()),
-        Value::Object(keywords) => keywords,
-        _ => return Err(SchemaRefusal::Broken("a schema is an object, true or false".to_owned())),
-    };
-    parts.push((place.clone(), keywords));
-    for (key, value) in keywords {
-        let at = format!("{place}/{key}");
-        match (key.as_str(), value) {
-            ("items" | "allOf" | "anyOf" | "oneOf" | "prefixItems", Value::Array(list)) => {
-                let mut inner = list.iter().enumerate();
-                inner.try_for_each(|(index, inner)| subschemas(inner, format!("{at}/{index}"), parts))?;
-            }
-            (key, Value::Object(named)) if BY_NAME.contains(&key) => {
-                let mut inner = named.iter().filter(|(_, inner)| key != "dependencies" || !inner.is_array());
-                inner.try_for_each(|(name, inner)| subschemas(inner, format!("{at}/{}", escaped(name)), parts))?;
-            }
-            ("allOf" | "anyOf" | "oneOf" | "prefixItems", _) => return named(key, false),
-            (key, _) if BY_NAME.contains(&key) => return named(key, false),
-            (key, inner) if SINGLE.contains(&key) => subschemas(inner, at, parts)?,
-            _ => {}
+/// Every schema in a schema, each once, with its place.
+#[derive(Default)]
+struct SchemaParts<'v> {
+    all: Vec<(String, &'v Map<String, Value>)>,
+    places: BTreeSet<String>,
+}
+
+impl<'v> SchemaParts<'v> {
+    fn add(&mut self, schema: &'v Value, place: String) -> Result<(), SchemaRefusal> {
+        let keywords = match schema {
+            Value::Bool(_) => return Ok(()),
+            Value::Object(keywords) => keywords,
+            _ => return Err(SchemaRefusal::Broken("a schema is an object, true or false".to_owned())),
+        };
+        if !self.places.insert(place.clone()) {
+            return Ok(());
         }
+        self.all.push((place.clone(), keywords));
+        for (key, value) in keywords {
+            let at = format!("{place}/{key}");
+            match (key.as_str(), value) {
+                ("items" | "allOf" | "anyOf" | "oneOf" | "prefixItems", Value::Array(list)) => {
+                    let mut inner = list.iter().enumerate();
+                    inner.try_for_each(|(index, inner)| self.add(inner, format!("{at}/{index}")))?;
+                }
+                (key, Value::Object(named)) if BY_NAME.contains(&key) => {
+                    let mut inner = named.iter().filter(|(_, inner)| key != "dependencies" || !inner.is_array());
+                    inner.try_for_each(|(name, inner)| self.add(inner, format!("{at}/{}", escaped(name))))?;
+                }
+                ("allOf" | "anyOf" | "oneOf" | "prefixItems", _) => return named(key, false),
+                (key, _) if BY_NAME.contains(&key) => return named(key, false),
+                (key, inner) if SINGLE.contains(&key) => self.add(inner, at)?,
+                _ => {}
+            }
+        }
+        Ok(())
     }
-    Ok(())
 }
 
 /// A name as a step of a pointer.
