@@ -21,7 +21,7 @@ use crate::whatif::sim::sizes::{BlockSizes, Estimator, SizeRules};
 use crate::whatif::sim::view::{ContextView, ExtraCall, Item, ItemKey, Prefix, RequestMoment, StageOutput};
 use crate::whatif::tool_filter::Filter;
 use crate::whatif::tool_filter::outcome::coverage;
-use crate::whatif::tool_filter::params::{Continuation, Order, Params, Predictor, Rules};
+use crate::whatif::tool_filter::params::{Continuation, Params, Predictor, Rules};
 use crate::whatif::tool_filter::result::{ALL_TURNS, BreakEven, ToolFilter};
 use crate::whatif::tools::inventory::Inventory;
 use crate::whatif::tools::plan::{Expand, ToolPlan};
@@ -350,10 +350,16 @@ fn the_visible_set_keeps_the_order_of_the_catalog() {
     let tools = catalog(&[("Zed", 1), ("Edit", 1), ("Alpha", 1)]);
     let filter = filter(&timeline, &always(&["Alpha", "Zed"]), Some(&tools));
     assert_eq!(shown(&filter, &timeline, 0)[0], ["Zed", "Alpha"]);
-    let set = plan(&filter, &timeline, 0).steps[0].head.clone();
-    let by_name = Params { order: Order::Name, ..always(&["Alpha", "Zed"]) };
-    let by_name = self::filter(&timeline, &by_name, Some(&tools));
-    assert_ne!(filter.edition(&set), by_name.edition(&set));
+}
+
+#[test]
+fn names_of_the_always_list_that_mean_no_tool_are_told() {
+    let timeline = log(&[&[(&["go"], &[&["mcp__git__get", "Reed"]])]]);
+    let notes = |names: &[&str]| outcome(&timeline, &always(names)).notes.join("\n");
+    // Grep is a tool of the client, whether these logs use it or not.
+    assert!(!notes(&["Grep", " exec ", "mcp__git__*", "Reed", "*"]).contains("no tool has"));
+    let told = notes(&["Grep", "Bsh", "mcp__hub__*"]);
+    assert!(told.contains("no tool has these names of `always`: Bsh, mcp__hub__*"), "{told}");
 }
 
 #[test]
@@ -572,12 +578,6 @@ fn sums_are_those_of_the_log() {
 }
 
 #[test]
-fn a_catalog_that_the_prefix_could_not_hold_counts_for_nothing_if_asked() {
-    let timeline = log(&[&[(&["go"], &[&["Read"]])]]);
-    let tools = catalog(&[("Task", 100_000), ("Read", 300)]);
-    let counted = filter(&timeline, &always(&["Read"]), Some(&tools)).outcome(&timeline);
-    assert_eq!(counted.unexplained.unwrap().too_small, 1);
-#[test]
 fn a_request_that_misses_two_tools_asks_for_both_at_once() {
     let timeline = log(&[&[(&["go"], &[&["Task", "Web"], &["Read"], &["Read"]])]]);
     let tools = catalog(&[("Task", 900), ("Read", 300), ("Web", 600)]);
@@ -587,6 +587,12 @@ fn a_request_that_misses_two_tools_asks_for_both_at_once() {
     assert_eq!(rule.definition_tokens, size("Task", 900) + size("Web", 600));
 }
 
+#[test]
+fn a_catalog_that_the_prefix_could_not_hold_counts_for_nothing_if_asked() {
+    let timeline = log(&[&[(&["go"], &[&["Read"]])]]);
+    let tools = catalog(&[("Task", 100_000), ("Read", 300)]);
+    let counted = filter(&timeline, &always(&["Read"]), Some(&tools)).outcome(&timeline);
+    assert_eq!(counted.unexplained.unwrap().too_small, 1);
     let mut params = always(&["Read"]);
     params.catalog.timeline = true;
     assert_eq!(filter(&timeline, &params, Some(&tools)).outcome(&timeline).removed_tokens, Some(0));

@@ -348,7 +348,9 @@ impl PickPolicy {
         };
         let (params, rules, stop) = (params.clone(), rules.clone(), tools.stop.clone());
         let prefixes = prefixes.map(<[u64]>::to_vec);
-        Self { params, rules, stop, inventory, handling, prefixes, catalog_notes: tools.notes() }
+        let mut catalog_notes = tools.notes();
+        catalog_notes.extend(inventory.unknown(&params.always, tools));
+        Self { params, rules, stop, inventory, handling, prefixes, catalog_notes }
     }
 
     fn picker<'a>(&'a self, timeline: &'a Timeline) -> Picker<'a> {
@@ -512,7 +514,7 @@ impl Chains for PickPolicy {
     }
 
     fn edition(&self, head: &ToolSet) -> u64 {
-        self.inventory.edition(head, false)
+        self.inventory.edition(head)
     }
 }
 

@@ -301,11 +301,20 @@ pub static POLICY: PolicyEntry = PolicyEntry {
     sheet: "policies/prompt_cache.toml",
     // The cache prices every policy, so its parameters are looked at in any case.
     check: |_| Ok(()),
-    read_only_with: &[ReadOnlyWith {
-        parameters: &["keepalive_max_s"],
-        only: "keepalive_s above 0",
-        is: |seconds| seconds != "0",
-    }],
+    // Everything else is read whatever the layout: what these logs are off their bill is told of the cache as it was.
+    read_only_with: &[
+        ReadOnlyWith { parameters: &["keepalive_max_s"], only: "keepalive_s above 0", is: |seconds| seconds != "0" },
+        ReadOnlyWith {
+            parameters: &["ttl"],
+            only: "layout=claude-code or agent-runtime",
+            is: |layout| !matches!(layout, "static+tail" | "none"),
+        },
+        ReadOnlyWith {
+            parameters: &["keepalive_s", "keepalive_max_s"],
+            only: "layout other than none",
+            is: |layout| layout != "none",
+        },
+    ],
     without_logs: Some("it has no usage, so there is nothing to hold a cache against"),
     ready,
 };

@@ -23,7 +23,7 @@ use crate::whatif::sim::params::ReadOnlyWith;
 use crate::whatif::sim::predictors::{Predictions, Successions, TfCosine, foreseen, recency};
 use crate::whatif::sim::view::Stage;
 use crate::whatif::simulation::{Finished, PolicyShare, Ready, Simulation};
-use crate::whatif::tool_filter::params::{Continuation, Order, Params, Predictor, Rules};
+use crate::whatif::tool_filter::params::{Continuation, Params, Predictor, Rules};
 use crate::whatif::tool_filter::result::ListCoverage;
 use crate::whatif::tool_filter::tables::{break_even, coverage, regret, summary};
 use crate::whatif::tools::inventory::{Inventory, StopWords};
@@ -65,9 +65,11 @@ impl Filter {
             inventory.source = DefinitionSource::Inferred;
         }
         let always = params.always.iter().map(|name| rules.alias(name)).collect::<Vec<_>>();
+        let unknown = inventory.unknown(&always, tools);
         let always = inventory.matching(&always);
         let trimmed = trimmed(&inventory, params, &tools.rules);
         let mut notes = tools.notes();
+        notes.extend(unknown);
         notes.extend(unknown_predictions(&predictions, &inventory));
         Self {
             handling: Handling {
@@ -172,7 +174,7 @@ impl Chains for Filter {
     }
 
     fn edition(&self, head: &ToolSet) -> u64 {
-        let edition = self.inventory.edition(head, self.params.order == Order::Name);
+        let edition = self.inventory.edition(head);
         // Shorter descriptions are other bytes even where every tool is shown.
         if self.trimmed.iter().all(|tokens| *tokens == 0) { edition } else { edition ^ TRIMMED }
     }

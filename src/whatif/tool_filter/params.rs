@@ -41,8 +41,6 @@ pub struct Params {
     pub learn: bool,
     /// What requests after the first of a turn are shown.
     pub continuation: Continuation,
-    /// In which order definitions are sent.
-    pub order: Order,
     /// Longest description, in code points.
     pub description_chars: Option<usize>,
     /// Tokens of the system prompt.
@@ -104,16 +102,6 @@ pub enum Continuation {
     SameSet,
     /// Every tool.
     All,
-}
-
-/// The order of definitions.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Order {
-    /// As in the catalog.
-    Catalog,
-    /// By name.
-    Name,
 }
 
 impl Params {

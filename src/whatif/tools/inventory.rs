@@ -89,13 +89,18 @@ impl Inventory {
 
     /// Tools that a list of names means: names as they stand, or up to a trailing `*`; surrounding blanks do not count.
     pub fn matching(&self, patterns: &[String]) -> ToolSet {
-        let fits = |name: &str| {
-            patterns.iter().map(|pattern| pattern.trim()).any(|pattern| match pattern.strip_suffix('*') {
-                Some(start) => name.starts_with(start),
-                None => name == pattern,
-            })
-        };
-        (0..).zip(&self.tools).filter(|(_, tool)| fits(&tool.definition.name)).map(|(index, _)| index).collect()
+        let is_meant = |name: &str| patterns.iter().any(|pattern| means(pattern, name));
+        (0..).zip(&self.tools).filter(|(_, tool)| is_meant(&tool.definition.name)).map(|(index, _)| index).collect()
+    }
+
+    /// Says which names of the list `always` mean no tool: none of these, and none of the client's own.
+    pub fn unknown(&self, always: &[String], tools: &Tools) -> Option<String> {
+        let own = tools.shipped.definitions.iter();
+        let names: Vec<&str> =
+            self.tools.iter().map(|tool| &tool.definition).chain(own).map(|known| known.name.as_str()).collect();
+        let is_unknown = |pattern: &&String| !names.iter().any(|name| means(pattern, name));
+        let unknown: Vec<&str> = always.iter().filter(is_unknown).map(|pattern| pattern.trim()).collect();
+        (!unknown.is_empty()).then(|| format!("no tool has these names of `always`: {}", unknown.join(", ")))
     }
 
     /// The tool of this name.
@@ -103,17 +108,13 @@ impl Inventory {
         self.tools.iter().position(|tool| tool.definition.name == name).map(|index| index as u32)
     }
 
-    /// A number for a set of definitions as it is sent, in catalog order or by name: equal for equal bytes; 0 for all
-    /// of them.
-    pub fn edition(&self, head: &ToolSet, by_name: bool) -> u64 {
+    /// A number for a set of definitions as it is sent: equal for equal bytes; 0 for all of them.
+    pub fn edition(&self, head: &ToolSet) -> u64 {
         if head.len() == self.tools.len() {
             return 0;
         }
         let names = head.iter().map(|tool| self.tools[*tool as usize].definition.name.as_str());
-        let mut names = names.collect::<Vec<_>>();
-        if by_name {
-            names.sort_unstable();
-        }
+        let names = names.collect::<Vec<_>>();
         xxhash_rust::xxh3::xxh3_64(names.join("\n").as_bytes()) | 1
     }
 
@@ -174,6 +175,14 @@ fn newest(catalog: &Catalog) -> Vec<ToolDefinition> {
     let mut seen = BTreeSet::new();
     let first = catalog.definitions.iter().filter(|definition| seen.insert(&definition.name));
     first.filter_map(|definition| catalog.find(&definition.name)).cloned().collect()
+}
+
+/// Whether a name of a list means a tool.
+fn means(pattern: &str, name: &str) -> bool {
+    match pattern.trim().strip_suffix('*') {
+        Some(start) => name.starts_with(start),
+        None => name == pattern.trim(),
+    }
 }
 
 /// A tool that was used and is in no catalog of the user; no file is its own.
