@@ -1295,6 +1295,8 @@ fn savings_of_hidden_tools_are_withheld_without_a_catalog_and_told_with_one() {
     let without = report(&home, "tool-filter", &[]);
     assert!(without["not_estimated"].as_str().unwrap().contains("--tool-catalog"));
     assert!(number(&without["breakage"]["tool_miss"]["events"]) > 0, "misses are known all the same");
+    let foreseen = report(&home, "tool-filter", &["--set", "predictor=oracle"]);
+    assert_eq!(foreseen["broken_steps"], json!({ "hard": 0, "soft": 0 }), "and so is that there are none");
     let out = home.run(&words("tool-filter", &[])).out;
     assert!(!out.contains('$') && out.starts_with("tool-filter: savings are not estimated: "), "{out}");
     let catalog = catalog(&home);

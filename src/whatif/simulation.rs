@@ -148,6 +148,8 @@ impl<'w> Simulation<'w> {
         let cells = is_compared.then(|| cells(&workload.timeline, &outcome.by_session, apart, &workload.cells, least));
         let whole = is_compared.then(|| whole(&outcome.by_session, apart, &workload.cells, least)).flatten();
         let broken = tally(&self.detectors, &breaks, run.requests.len() as u64);
+        // Telemetry has no text that could be looked for.
+        let is_known = changes_contexts && (workload.is_billed || !broken.classes.is_empty());
         let is_priced_aside = workload.is_billed && !stack.has(Policy::PromptCache);
         let output_note = workload.with_output.then(|| OUTPUT_NOTE.to_owned());
         let mut report = PolicyReport {
@@ -160,7 +162,7 @@ impl<'w> Simulation<'w> {
             cells: cells.unwrap_or_default(),
             whole,
             outcome: Some(outcome),
-            breakage: changes_contexts.then_some(broken),
+            breakage: is_known.then_some(broken),
             reread: self.rereads(&breaks),
             winner_min: least,
             uncached_change: if changes_contexts { uncached_log.change_to(&uncached_policy) } else { None },

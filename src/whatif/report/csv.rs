@@ -98,7 +98,7 @@ fn figures(report: &PolicyReport) -> Vec<String> {
     let count = |value: Option<u64>| value.map(|value| value.to_string()).unwrap_or_default();
     let told = report.told();
     let calls = |outcome: &Outcome| outcome.extra.values().map(|extra| extra.calls).sum();
-    let events = |strength: Strength| count(report.known_breakage().map(|breakage| breakage.events_of(strength)));
+    let events = |strength: Strength| count(report.breakage.as_ref().map(|breakage| breakage.events_of(strength)));
     let unpriced = |of: fn(&Sides) -> u64| count(told.map(|outcome| of(&outcome.total)));
     let error = report.accuracy.and_then(|accuracy| accuracy.cost_error.share());
     let removed = told.map(|outcome| outcome.tokens_removed.to_string()).unwrap_or_default();

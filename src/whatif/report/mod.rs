@@ -62,7 +62,7 @@ pub struct PolicyReport {
     pub cells: Vec<Cell>,
     /// What the policy comes to; none where nothing can be said about tokens.
     pub outcome: Option<Outcome>,
-    /// What it breaks.
+    /// What it breaks; none where nobody can know that it is nothing.
     pub breakage: Option<Breakage>,
     /// What writing lost readings to the cache again would cost.
     pub reread: Cost,
@@ -114,11 +114,6 @@ impl PolicyReport {
     /// What the policy comes to, where that is estimated: what is not is no zero.
     pub fn told(&self) -> Option<&Outcome> {
         self.outcome.as_ref().filter(|_| self.not_estimated.is_none())
-    }
-
-    /// What breaks; none where nothing is estimated and nothing was found either: that is not known to be nothing.
-    pub fn known_breakage(&self) -> Option<&Breakage> {
-        self.breakage.as_ref().filter(|breakage| self.not_estimated.is_none() || !breakage.classes.is_empty())
     }
 
     /// Whether the difference is within what the simulation itself is off, less than the least that is called one, or may

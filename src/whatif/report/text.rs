@@ -432,7 +432,7 @@ fn purpose(cause: &str) -> &'static str {
 
 /// What is missed; nothing about policies that change no context.
 fn broken(report: &PolicyReport) -> Option<String> {
-    let breakage = report.known_breakage()?;
+    let breakage = report.breakage.as_ref()?;
     if breakage.classes.is_empty() {
         return Some("broken: nothing was found missing".into());
     }
@@ -564,7 +564,7 @@ pub(crate) fn verdict_word(report: &PolicyReport) -> &'static str {
 const FIGURES: [&str; 8] = ["#tokens, M", "#calls", "#cost", "#95 %", "#dollars", "#hard", "#soft", "verdict"];
 
 fn figures(report: &PolicyReport) -> [String; FIGURES.len()] {
-    let events = |strength| known(report.known_breakage(), |breakage| thousands(breakage.events_of(strength)));
+    let events = |strength| known(report.breakage.as_ref(), |breakage| thousands(breakage.events_of(strength)));
     let told = report.told();
     let cell = |cell: fn(&Outcome) -> Option<String>| known(told.and_then(cell), |cell| cell);
     [
