@@ -166,6 +166,19 @@ fn what_is_set_and_not_known_to_the_client_in_use_needs_an_update() {
     assert!(advice.contains("already") && advice.contains(update), "{advice}");
 }
 
+/// Which clients are in use, all logs say, whatever part is asked about.
+#[test]
+fn what_is_set_is_not_done_where_a_client_of_another_project_does_not_know_it() {
+    let home = growing();
+    let last = fs::read_to_string(home.path(".claude/projects/-home-u-p/s13.jsonl")).unwrap();
+    home.write(".claude/projects/-other/old.jsonl", last.replace("2.1.290", "2.1.250").replace("s13", "old"));
+    home.write(".claude/settings.json", "{\"autoCompactWindow\": 150000}");
+    let page = home.json(&["report", "-p", "home-u-p"]);
+    let found = page["findings"].as_array().unwrap().iter().find(|found| found["id"] == "context_growth");
+    let advice = found.unwrap_or_else(|| panic!("{page:#}"))["advice"].as_str().unwrap();
+    assert!(advice.starts_with("autoCompactWindow is 150000 already, but update Claude Code first: "), "{advice}");
+}
+
 #[test]
 fn sessions_of_any_project_that_sets_a_lever_itself_are_left_out() {
     let kind = Kind { pause: 900, ..Kind::default() };

@@ -156,6 +156,10 @@ fn what_nobody_can_change_has_a_place_of_its_own() {
 
 /// Twelve sessions that lose the cache at one prompt; what is changed of each line of their logs.
 fn losing(change: impl Fn(usize, &str) -> String) -> Value {
+    report(&home_that_loses(change), &[])
+}
+
+fn home_that_loses(change: impl Fn(usize, &str) -> String) -> Home {
     let home = Home::new();
     for number in 0..12 {
         let mut told = Told::new(&format!("lost-{number}"), "/home/user/orchard", number * 43_200);
@@ -163,7 +167,7 @@ fn losing(change: impl Fn(usize, &str) -> String) -> Value {
         told.text = told.text.lines().enumerate().map(|(line, text)| change(line, text) + "\n").collect();
         place(&home, &told);
     }
-    report(&home, &[])
+    home
 }
 
 /// Most models cache each effort apart: the log has the reason.
@@ -179,17 +183,24 @@ fn a_miss_at_a_change_of_effort_is_a_habit() {
     assert!(nothing.iter().all(|found| found["id"] != "miss_unknown_at_prompt"), "{told:#}");
 }
 
-/// Who has the repairs is not told to update.
+/// Who has the repairs is not told to update. Which clients are in use, all logs say, whatever part is asked about.
 #[test]
 fn clients_with_the_repairs_are_not_told_to_update() {
-    let advice = |version: &str| {
-        let told = losing(|_, text| text.replace("2.1.40", version));
+    let advice = |told: &Value| {
         let nothing = told["nothing_to_set"].as_array().unwrap();
         let found = nothing.iter().find(|found| found["id"] == "miss_unknown_at_prompt");
         found.unwrap_or_else(|| panic!("{told:#}"))["advice"].as_str().unwrap().to_owned()
     };
-    assert!(advice("2.1.240").contains("update Claude Code"), "{}", advice("2.1.240"));
-    assert!(advice("2.1.999").contains("have the repairs"), "{}", advice("2.1.999"));
+    let of_version = |version: &str| home_that_loses(|_, text| text.replace("2.1.40", version));
+    let old = advice(&report(&of_version("2.1.240"), &[]));
+    assert!(old.contains("update Claude Code"), "{old}");
+    let home = of_version("2.1.999");
+    let new = advice(&report(&home, &[]));
+    assert!(new.contains("have the repairs"), "{new}");
+    let mut other = Told::new("other", "/home/user/meadow", 11 * 43_200);
+    place(&home, other.ask(OPUS, 0, 1_000, 50));
+    let part = advice(&report(&home, &["--project", "orchard"]));
+    assert!(part.contains("update Claude Code"), "{part}");
 }
 
 #[test]

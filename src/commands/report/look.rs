@@ -1,5 +1,7 @@
 //! Which days the page is about, and what of it is to be set.
 
+use std::mem;
+
 use crate::base::error::Result;
 use crate::base::numbers::{HOUR_MS, counted, date};
 use crate::commands::input::clients_in_use;
@@ -54,18 +56,18 @@ fn up_to(newest: Millis, input: &mut Input, now_ms: Millis, ahead_hours_max: u32
     (last, soon)
 }
 
-/// Says what is to be set, as far as the clients in use know it, and where the user's file decides already. A file that cannot
-/// be read decides nothing.
+/// Says which clients are in use, what is to be set as far as they know it, and where the user's file decides already. A file
+/// that cannot be read decides nothing.
 ///
 /// # Errors
 /// If a data file does not fit.
 pub fn settle(page: &mut Page, args: &Args, input: &Input, context: &mut Context<'_>) -> Result<()> {
-    if page.findings.iter().all(|finding| finding.to_set.is_none()) {
+    if page.findings.is_empty() {
         return Ok(());
     }
-    let versions = clients_in_use(&args.asked, (input, page.versions.clone()), None, context)?;
+    page.versions = clients_in_use(&args.asked, (input, mem::take(&mut page.versions)), None, context)?;
     let layers = standing::layers(page, context).ok().flatten();
     let holds = |lever: &Lever| layers.as_ref().is_some_and(|layers| layers.holds(lever).unwrap_or_default());
-    levers::settle(&mut page.findings, &Levers::load(&input.data)?, &versions, holds);
+    levers::settle(&mut page.findings, &Levers::load(&input.data)?, &page.versions, holds);
     Ok(())
 }

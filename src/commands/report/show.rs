@@ -188,7 +188,8 @@ pub fn row(telling: &Telling<'_>, finding: &BillFinding) -> Value {
     let told = telling.told(finding);
     let mut row = json!(finding);
     if let Some(row) = row.as_object_mut() {
-        let inner = ["scope", "mostly", "except", "by_project", "looks", "largest", "made_by", "made_of", "to_set"];
+        let inner =
+            ["scope", "mostly", "except", "by_project", "looks", "largest", "made_by", "made_of", "to_set", "repair"];
         inner.iter().for_each(|field| _ = row.remove(*field));
     }
     row["what"] = json!(told.what);

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::cost::findings::search::BillFinding;
 use crate::cost::findings::{Advice, BillEvidence, Case};
-use crate::settings::claude::levers::{Lever, LeverPlace, LeverUse, Levers};
+use crate::settings::claude::levers::{Lever, LeverPlace, LeverUse, Levers, numbers};
 use crate::whatif::client::thresholds::{Versions, deciding, known};
 
 /// Where it is set for all projects of a person (whoever tells it knows the file), and for some.
@@ -63,9 +63,29 @@ pub struct LeverAdvice {
     is_for_all: bool,
 }
 
-/// Says of findings what is to be set where these clients are in use, in a file that `holds` some levers already.
+/// The client version that repairs something, and what is said where every client in use has it.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct Repair {
+    /// The first version with it.
+    pub since: String,
+    /// What is said then.
+    pub words: String,
+}
+
+impl Repair {
+    fn is_in_all(&self, versions: &Versions) -> bool {
+        let Some(since) = numbers(&self.since) else { return false };
+        let has = |client: &String| numbers(client).is_some_and(|client| client >= since);
+        !versions.is_empty() && versions.keys().all(has)
+    }
+}
+
+/// Says of findings what is to be set or updated where these clients are in use, in a file that `holds` some levers already.
 pub fn settle(findings: &mut [BillFinding], levers: &Levers, versions: &Versions, holds: impl Fn(&Lever) -> bool) {
     for finding in findings {
+        if let Some(repair) = finding.repair.as_ref().filter(|repair| repair.is_in_all(versions)) {
+            finding.advice.clone_from(&repair.words);
+        }
         let Some(advice) = &finding.to_set else { continue };
         let groups = advice.groups.iter().map(|group| group.iter().filter_map(|name| levers.named(name)).collect());
         let groups: Vec<Vec<&Lever>> = groups.collect();

@@ -3,10 +3,9 @@
 use std::collections::BTreeMap;
 
 use crate::base::names::Sym;
-use crate::cost::findings::levers::Assignment;
+use crate::cost::findings::levers::{Assignment, Repair};
 use crate::cost::findings::thresholds::{Miss, ThreadKind};
 use crate::cost::findings::{BillEvidence, Case, FindingBasis};
-use crate::settings::claude::levers::numbers;
 use crate::whatif::prompt_cache::causes;
 use crate::whatif::prompt_cache::causes::Loss;
 use crate::whatif::prompt_cache::params::CacheLifetime;
@@ -41,7 +40,8 @@ fn case(
     (!counts.is_empty()).then(|| Case {
         id: format!("miss_{}", miss.id.as_deref().unwrap_or(miss.cause.into_str())),
         what: miss.what.clone(),
-        advice: advice(evidence, miss).clone().into(),
+        advice: miss.advice.clone().into(),
+        repair: miss.repaired_in.clone().map(|since| Repair { since, words: miss.repaired.clone() }),
         counts,
         unless: miss.unless.clone(),
         spared_by: spared_by(evidence, miss, of_cause()),
@@ -49,14 +49,6 @@ fn case(
         sides,
         ..Case::of(FindingBasis::Billed, &["what-if", "prompt-cache", "--all"])
     })
-}
-
-/// What to do; where all clients in use have the repairs, that they have them.
-fn advice<'m>(evidence: &BillEvidence<'_>, miss: &'m Miss) -> &'m String {
-    let Some(repaired) = miss.repaired_in.as_deref().and_then(numbers) else { return &miss.advice };
-    let mut clients = evidence.study.versions.keys().peekable();
-    let is_new = |client: &String| numbers(client).is_some_and(|client| client >= repaired);
-    if clients.peek().is_some() && clients.all(is_new) { &miss.repaired } else { &miss.advice }
 }
 
 /// The kind of thread that a loss happened to.

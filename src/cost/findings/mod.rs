@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::base::names::Sym;
 use crate::cost::bill::Bill;
-use crate::cost::findings::levers::{Assignment, LeverAdvice};
+use crate::cost::findings::levers::{Assignment, LeverAdvice, Repair};
 use crate::cost::findings::thresholds::FindingThresholds;
 use crate::logs::timeline::requests::Request;
 use crate::report::numbers::{counted, usd};
@@ -159,6 +159,8 @@ pub struct Case {
     pub advice: Advice,
     /// The same where it holds in parts of one kind only, by kind.
     pub advice_in: BTreeMap<&'static str, Advice>,
+    /// The client version that repairs it.
+    pub repair: Option<Repair>,
     /// What has spared it since, where it is set by now; nothing where enough is left that it does not spare.
     pub spared_by: Vec<Assignment>,
     /// Arguments of the command that its figures come from; none where the evidence is all there is.
@@ -190,6 +192,7 @@ impl Case {
             what_uncounted: None,
             advice: Advice::Do(String::new()),
             advice_in: BTreeMap::new(),
+            repair: None,
             spared_by: Vec::new(),
             source: source.iter().map(|&word| word.to_owned()).collect(),
             basis,

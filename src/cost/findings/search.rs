@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::base::bootstrap::{TAIL, sum_interval};
 use crate::base::names::Sym;
-use crate::cost::findings::levers::{Assignment, LeverAdvice};
+use crate::cost::findings::levers::{Assignment, LeverAdvice, Repair};
 use crate::cost::findings::{Advice, BillEvidence, Case, FindingBasis, Made, cases};
 use crate::cost::groups::{CostKey, Dates};
 use crate::logs::trace::NO_TIME;
@@ -32,6 +32,8 @@ pub struct BillFinding {
     pub advice: String,
     /// What is to be set, whichever clients are in use.
     pub to_set: Option<LeverAdvice>,
+    /// The client version that repairs it, whichever clients are in use.
+    pub repair: Option<Repair>,
     /// What to update before a client knows what is to be set.
     pub update: Option<String>,
     /// What is to be set, if it is one setting for everything.
@@ -226,6 +228,7 @@ fn finding(evidence: &BillEvidence<'_>, places: &RequestParts<'_>, case: &Case, 
         what: what.replace("{count}", &thousands(count)),
         advice,
         to_set,
+        repair: case.repair.clone(),
         update: None,
         sets: Vec::new(),
         part_sets: Vec::new(),

@@ -26,7 +26,7 @@ pub struct Page {
     pub spent: PageSpent,
     /// What would save money, the most valuable first.
     pub findings: Vec<BillFinding>,
-    /// Client versions of the last weeks in what it was made of, each with its last request.
+    /// Client versions of the last weeks, each with its last request: in what it was made of, and once it is settled those in use.
     pub versions: Versions,
     /// What would cost more, the most expensive first.
     pub not_worth: Vec<Loser>,
