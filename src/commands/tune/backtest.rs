@@ -10,6 +10,7 @@ use crate::base::error::Result;
 use crate::commands::config::config_path;
 use crate::commands::input::QuestionArgs;
 use crate::commands::responses::Wanted;
+use crate::commands::tune::claude_settings::models;
 use crate::commands::tune::search;
 use crate::frames::input::Input;
 use crate::frames::input::timeline::TimelineDetail;
@@ -27,7 +28,7 @@ use crate::settings::formats::load_config;
 use crate::shell::context::Context;
 use crate::whatif::backtest;
 use crate::whatif::chosen::PolicyConfigs;
-use crate::whatif::client::{LeverPart, LeverTrials, LeverValue};
+use crate::whatif::client::{LeverPart, LeverTrials};
 use crate::whatif::workload::{Workload, oracle};
 
 /// Hold the statistics behind proposals against what came after them, week by week.
@@ -61,9 +62,8 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<()> {
     let workload = Workload::new(input.timeline(TimelineDetail::default())?, None, &input.data, false, true)?;
     rows.extend(input.pool.install(|| backtest::coverage(&workload, &input.data, &numbers.backtest))?);
     let effects = statistics::effects(&input.data)?;
-    let (standing, journal) = (search::standing(&mut input, context)?, journal_of_all(&path)?);
-    let changed = effects::changed(&journal, SettingsReach::All);
-    let of_settings = of_settings(&mut input, &numbers.backtest, &standing, &changed)?;
+    let changed = effects::changed(&journal_of_all(&path)?, SettingsReach::All);
+    let of_settings = of_settings(&mut input, &numbers.backtest, &changed, context)?;
     rows.extend(effects::rows(&of_settings, &numbers.backtest, &effects));
     if input.listing.stdin {
         input.notes.push("effects of R1 to R5: standard input cannot be replayed".to_owned());
@@ -81,17 +81,18 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<()> {
 fn of_settings(
     input: &mut Input,
     numbers: &BacktestNumbers,
-    standing: &[LeverValue],
     changed: &[(Millis, LeverPart)],
+    context: &Context<'_>,
 ) -> Result<BTreeMap<String, Vec<ForecastWeek>>> {
     let timeline = input.timeline(TimelineDetail::default())?;
     if timeline.requests.is_empty() {
         return Ok(BTreeMap::new());
     }
+    let standing = search::standing(input, models(&timeline, None), context)?;
     let workload = Workload::new(timeline, None, &input.data, false, true)?;
     let cache = oracle(&PolicyConfigs::load(&input.data)?)?;
     let simulator = workload.with_answers(&cache);
-    let trials = || LeverTrials::new(&simulator, &workload, &input.data, None, standing).map(|trials| trials.study());
+    let trials = || LeverTrials::new(&simulator, &workload, &input.data, None, &standing).map(|trials| trials.study());
     let study = input.pool.install(trials)?;
     effects::attempts(&study, &input.data, numbers, changed)
 }

@@ -96,7 +96,7 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
 }
 
 /// The models of some projects, or of all.
-fn models<'t>(timeline: &'t Timeline, projects: Option<&BTreeSet<Id>>) -> BTreeSet<&'t str> {
+pub fn models<'t>(timeline: &'t Timeline, projects: Option<&BTreeSet<Id>>) -> BTreeSet<&'t str> {
     let requests = timeline.counted().map(|(_, request)| request).filter(|request| request.context() > 0);
     let is_asked =
         |request: &&Request| projects.is_none_or(|asked| asked.contains(&timeline.session_of(request).project));

@@ -10,6 +10,7 @@ use crate::base::key_path::KeyPath;
 use crate::base::visible::Shown as _;
 use crate::commands::config::{config_path, warn_unknown};
 use crate::commands::input::QuestionArgs;
+use crate::commands::tune::claude_settings::models;
 use crate::commands::tune::writing;
 use crate::commands::tune::writing::{SettledProposal, WriteArgs};
 use crate::frames::input::Input;
@@ -127,12 +128,16 @@ fn found(args: &Args, searched: &Searched<'_>, reaches: &Reaches, input: &mut In
     input.remember(&question, make)
 }
 
-/// What the user has set already in Claude Code; nothing where that cannot be read.
-pub fn standing(input: &mut Input, context: &Context<'_>) -> Result<Vec<LeverValue>> {
+/// What the user has set already in Claude Code for requests of some models; nothing where that cannot be read.
+pub fn standing<'m>(
+    input: &mut Input,
+    models: impl IntoIterator<Item = &'m str>,
+    context: &Context<'_>,
+) -> Result<Vec<LeverValue>> {
     let levers = Levers::load(&input.data)?;
     let places = context.env.claude_places();
     let layers = places.file(SettingsScope::User).map(|path| SettingsLayers::load(&places, SettingsScope::User, &path));
-    let standing = layers.map_or(Ok(Vec::new()), |layers| rules::claude::standing(&layers?, &levers));
+    let standing = layers.map_or(Ok(Vec::new()), |layers| rules::claude::standing(&layers?.about(models), &levers));
     // The client leaves a broken file out.
     Ok(standing.unwrap_or_else(|why| {
         input.notes.push(format!("settings are taken as not set: {}", why.message));
@@ -142,7 +147,11 @@ pub fn standing(input: &mut Input, context: &Context<'_>) -> Result<Vec<LeverVal
 
 /// The same of Claude Code's own settings, beside what the user has set; nothing without requests.
 fn of_client(input: &mut Input, context: &Context<'_>) -> Result<Vec<claude::ChosenValue>> {
-    let standing = standing(input, context)?;
+    let models = input.remember("the models of all requests", |input| {
+        let timeline = input.timeline(TimelineDetail::default())?;
+        Ok(models(&timeline, None).into_iter().map(str::to_owned).collect::<Vec<_>>())
+    })?;
+    let standing = standing(input, models.iter().map(String::as_str), context)?;
     let make = |input: &mut Input| {
         let timeline = input.timeline(TimelineDetail::default())?;
         if timeline.requests.is_empty() {
