@@ -641,6 +641,7 @@ fn what_the_client_makes_of_a_value_is_what_holds() {
     assert_eq!(taken("bashOutputMaxChars", json!("many")), None);
     assert_eq!(taken("autoCompactWindow", json!(5000)), None);
     assert_eq!(taken("CLAUDE_CODE_AUTO_COMPACT_WINDOW", json!("150000")), Some(json!(150_000)));
+    assert_eq!(taken("CLAUDE_CODE_AUTO_COMPACT_WINDOW", json!("1.5e5")), None);
     assert_eq!(taken("CLAUDE_CODE_PROMPT_CACHE_TTL", json!("2h")), None);
     assert_eq!(taken("ENABLE_PROMPT_CACHING_1H", json!("1")), Some(json!("1h")));
 }

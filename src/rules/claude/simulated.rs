@@ -186,10 +186,10 @@ fn lifetime(value: &Value) -> Option<CacheLifetime> {
     serde_json::from_value(value.clone()).ok()
 }
 
-/// A whole number above zero, however it is written: variables are texts.
+/// A whole number above zero, as a file or a variable has it: variables are texts of digits.
 fn whole(value: &Value) -> Option<u64> {
     let number = match value {
-        Value::String(text) => text.trim().parse().ok()?,
+        Value::String(text) => text.trim().parse::<u32>().ok().map(f64::from)?,
         _ => value.as_f64()?,
     };
     (number >= 1.0 && number.fract() == 0.0 && number <= f64::from(u32::MAX)).then_some(number as u64)

@@ -291,7 +291,11 @@ impl Lever {
         if (self.place, self.kind) == (LeverPlace::Variable, LeverKind::Boolean) {
             return Some(Value::Bool(true));
         }
+        // The whole number of a variable is written in digits; in a file it may be written as 1e5.
         let number = match (self.place, value) {
+            (LeverPlace::Variable, Value::String(text)) if self.kind == LeverKind::Integer => {
+                text.trim().parse::<i64>().ok().map(|number| number as f64)
+            }
             (LeverPlace::Variable, Value::String(text)) => text.trim().parse().ok(),
             _ => value.as_f64(),
         };
@@ -299,7 +303,6 @@ impl Lever {
             let least = self.min.filter(|_| self.clamps).map_or(number, |min| number.max(min as f64));
             self.max.filter(|_| self.clamps).map_or(least, |max| least.min(max as f64))
         };
-        // A whole number may be written as 1e5.
         let whole = number.map(clamped).filter(|number: &f64| number.fract() == 0.0).map(|number| json!(number as i64));
         [whole, Some(value.clone())].into_iter().flatten().find(|value| self.check(value).is_ok())
     }
