@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use super::claude_settings::{Kind, home_of};
 use super::harness::{Home, session};
 use super::log_builder::{agent_progress, asks};
 use super::report_page::{OPUS, Told, finding, home_with_large_contexts, home_with_swaps, place, report};
@@ -152,6 +153,15 @@ fn what_nobody_can_change_has_a_place_of_its_own() {
     assert!(before.contains("1. ") && !before.contains("for no reason in the log"), "{out}");
     assert!(behind.contains("for no reason in the log"), "{out}");
     assert!(!out.contains("prefix_mutation"), "{out}");
+}
+
+#[test]
+fn every_form_of_the_page_says_how_many_findings_it_leaves_out() {
+    let home = home_of(&Kind { turns: 45, result: 9_000, tool: "Fetch", hour: true, pause: 30, ..Kind::default() });
+    for form in [&[][..], &["--format", "md"], &["--html", "-"]] {
+        let out = home.run(&[&["--top", "1"], form].concat()).out;
+        assert!(out.contains("1 more with --all."), "{out}");
+    }
 }
 
 /// Twelve sessions that lose the cache at one prompt; what is changed of each line of their logs.

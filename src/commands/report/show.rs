@@ -137,12 +137,7 @@ fn words(args: &Args, telling: &Telling<'_>, context: &mut Context<'_>) -> Resul
 
 /// What is to be kept in mind.
 fn footer(args: &Args, telling: &Telling<'_>) -> Vec<String> {
-    let mut lines = Vec::new();
-    let hidden = telling.hidden();
-    if hidden > 0 {
-        lines.push(format!("{hidden} more with --all."));
-    }
-    lines.extend(telling.reminders());
+    let mut lines = telling.reminders();
     lines.extend(telling.off_the_bar().into_iter().chain(telling.of_few_sessions()));
     if args.explain {
         lines.extend(telling.explained());

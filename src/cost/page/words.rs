@@ -90,11 +90,6 @@ impl Telling<'_> {
         self.actionable().take(self.findings_max())
     }
 
-    /// Findings that there is no room for.
-    pub fn hidden(&self) -> usize {
-        self.actionable().skip(self.findings_max()).count()
-    }
-
     fn actionable(&self) -> impl Iterator<Item = &BillFinding> {
         self.page.findings.iter().filter(|finding| finding.is_actionable)
     }
@@ -453,8 +448,10 @@ impl Telling<'_> {
         lines.into_iter().chain(losers).collect()
     }
 
-    /// What is to be kept in mind of the findings that are told.
+    /// What is to be kept in mind of the findings: those that there is no room for, and how those that are told go together.
     pub fn reminders(&self) -> Vec<String> {
+        let hidden = self.actionable().skip(self.findings_max()).count();
+        let hidden = (hidden > 0).then(|| format!("{hidden} more with --all."));
         let overlap = self.findings().nth(1).map(|_| "Findings overlap: their savings do not add up.".to_owned());
         // What is done already, or stands behind something else, is not written.
         let is_written = |finding: &&BillFinding| {
@@ -486,7 +483,7 @@ impl Telling<'_> {
                  effects above are of the days that they were chosen on), and {so}{part}"
             )
         });
-        overlap.into_iter().chain(setting).collect()
+        hidden.into_iter().chain(overlap).chain(setting).collect()
     }
 
     /// Why no finding is told.
