@@ -282,12 +282,51 @@ fn what_is_set_for_a_model_that_nobody_uses_stands_in_no_way() {
         (finding(&home, "S3", WINDOW, &[])["verdict"].clone(), advice.starts_with("first correct this: "))
     };
     assert_eq!(window("claude-haiku-4-5"), (json!("propose"), false));
-    assert_eq!(window("claude-opus-4-5"), (json!("hold"), true));
+    assert_eq!(window("claude-opus-4"), (json!("propose"), false));
+    for same in ["claude-opus-4-5", "claude-opus-4-5-20251101", "claude-opus-4-5[1m]"] {
+        assert_eq!(window(same), (json!("hold"), true), "{same}");
+    }
     let lifetime = |family: &str| {
         let home = pausing(&format!("{{\"env\": {{\"DISABLE_PROMPT_CACHING_{family}\": \"1\"}}}}"));
         finding(&home, "S1", LIFETIME, &[])["verdict"].clone()
     };
     assert_eq!((lifetime("HAIKU"), lifetime("OPUS")), (json!("propose"), json!("hold")));
+}
+
+/// What is set for another model takes away nothing that the search looks beside.
+#[test]
+fn the_search_looks_beside_what_is_set_for_the_models_in_use() {
+    let home = growing();
+    let window = |more: &str| {
+        home.write(".claude/settings.json", format!("{{\"autoCompactWindow\": 150000{more}}}"));
+        let found = home.json(&["tune", "search", "--dry-run"]);
+        let rows = found["claude_settings"].as_array().unwrap();
+        rows.iter().find(|row| row["setting"].as_str().unwrap().starts_with("window")).cloned()
+    };
+    let other = ", \"modelSettings\": {\"claude-fable-5\": {\"autoCompactWindow\": 400000}}";
+    assert_eq!(window(other), window(""));
+}
+
+/// A file of one person that the client cannot read hides nothing of what the project sets for everybody.
+#[test]
+fn a_broken_local_file_leaves_what_the_project_sets() {
+    let home = home_of(&Kind { pause: 900, ..Kind::default() });
+    home.write("work/.claude/settings.json", "{\"promptCacheTtl\": \"5m\"}");
+    home.write("work/.claude/settings.local.json", "{ broken");
+    let found = finding(&home, "S1", LIFETIME, &[]);
+    assert!(found["evidence"].to_string().contains("one project decides it itself"), "{found:#}");
+}
+
+/// A stronger file with a value that the client ignores decides nothing; one that takes a variable away does.
+#[test]
+fn a_value_that_the_client_ignores_stands_in_no_way() {
+    let home = home_of(&Kind { pause: 900, ..Kind::default() });
+    let verdict = |local: &str| {
+        home.write("work/.claude/settings.local.json", local);
+        finding(&home, "S1", LIFETIME, &["--scope", "project"])["verdict"].clone()
+    };
+    assert_eq!(verdict("{\"promptCacheTtl\": \"10m\"}"), "propose");
+    assert_eq!(verdict("{\"promptCacheTtl\": \"5m\"}"), "hold");
 }
 
 #[test]

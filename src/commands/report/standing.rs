@@ -80,7 +80,7 @@ pub fn layers(page: &Page, context: &Context<'_>) -> Result<Option<SettingsLayer
 struct ProjectFiles {
     /// The project, as the page knows it.
     project: String,
-    /// None where they cannot be read, which the client does not do either.
+    /// None outside of any directory.
     layers: Option<SettingsLayers>,
     /// Whether the page is about this project alone.
     is_all: bool,

@@ -31,7 +31,7 @@ impl ClaudeFile {
     /// With line and column, if it is no strict JSON; or whatever the disk says.
     pub fn load(path: &Path) -> Result<Self> {
         let Some(bytes) = read_if_present(path)? else {
-            return Ok(Self { path: path.to_owned(), text: String::new(), existed: false });
+            return Ok(Self::missing(path));
         };
         let text = String::from_utf8(bytes).map_err(|cause| {
             let good = cause.utf8_error().valid_up_to();
@@ -40,6 +40,11 @@ impl ClaudeFile {
         })?;
         check(path, &text)?;
         Ok(Self { path: path.to_owned(), text, existed: true })
+    }
+
+    /// One that is not there.
+    pub fn missing(path: &Path) -> Self {
+        Self { path: path.to_owned(), text: String::new(), existed: false }
     }
 
     /// The value of a key; none where there is none.

@@ -14,6 +14,7 @@ use serde_json::Value;
 use crate::base::error::Result;
 use crate::base::id::{Id, IdSet};
 use crate::base::key_path::KeyPath;
+use crate::base::model_id::normalise;
 use crate::base::visible::Shown as _;
 use crate::frames::input::Input;
 use crate::logs::path::directory;
@@ -116,19 +117,15 @@ impl SettingsLayers {
         Ok(Self { file: ClaudeFile::load(path)?, above, below, variables: places.variables.clone(), models: None })
     }
 
-    /// The files of the project alone: what they set wins over a file for all projects. None where there are none, or they
-    /// cannot be read, which the client does not do either.
+    /// The files of the project alone: what they set wins over a file for all projects. None outside of any directory. A file
+    /// that cannot be read says nothing, as for the client.
     pub fn of_project(places: &ClaudePlaces) -> Option<Self> {
+        let local = places.file(SettingsScope::Local)?;
+        let file = ClaudeFile::load(&local).unwrap_or_else(|_| ClaudeFile::missing(&local));
         let is_apart = places.scope(SettingsScope::Project) == SettingsScope::Project;
         let project = || ClaudeFile::load(&places.file(SettingsScope::Project)?).ok();
         let below = is_apart.then(project).flatten().into_iter().collect();
-        Some(Self { below, ..Self::of_repository(places)? })
-    }
-
-    /// The same of the file that one person has for all projects of the repository.
-    pub fn of_repository(places: &ClaudePlaces) -> Option<Self> {
-        let file = ClaudeFile::load(&places.file(SettingsScope::Local)?).ok()?;
-        Some(Self { file, above: Vec::new(), below: Vec::new(), variables: BTreeMap::new(), models: None })
+        Some(Self { file, above: Vec::new(), below, variables: BTreeMap::new(), models: None })
     }
 
     /// The same, about the requests of some models: what is set for another one concerns none of them.
@@ -143,11 +140,15 @@ impl SettingsLayers {
         Self { models: other.models.clone(), ..self }
     }
 
-    /// Whether some of the requests are of a model, or of a family of models, of this name.
+    /// Whether some of the requests are of a model, however it is spelled: a date and a window are of the same one.
     fn has_model(&self, name: &str) -> bool {
-        // "[1m]" is a window of the same model.
-        let name = name.split('[').next().unwrap_or(name);
-        self.models.as_ref().is_none_or(|models| models.iter().any(|model| model.contains(name)))
+        let name = normalise(name);
+        self.models.as_ref().is_none_or(|models| models.iter().any(|model| normalise(model) == name))
+    }
+
+    /// Whether some of the requests are of a family of models.
+    fn has_family(&self, family: &str) -> bool {
+        self.models.as_ref().is_none_or(|models| models.iter().any(|model| model.contains(family)))
     }
 
     /// What stands in the file for a key.
@@ -173,7 +174,8 @@ impl SettingsLayers {
     /// As [`ClaudeFile::get`].
     pub fn overridden(&self, lever: &Lever, key: &KeyPath, levers: &Levers) -> Result<Option<Obstacle>> {
         for file in &self.above {
-            if file.get(key)?.is_some() {
+            let decides = |value: &Value| lever.taken(value).is_some() || is_unset(lever, value);
+            if file.get(key)?.is_some_and(|value| decides(&value)) {
                 let why = format!("set by {} and cannot be overridden here", file.path.shown());
                 return Ok(Some(Obstacle { why, is_own: false }));
             }
@@ -300,7 +302,7 @@ impl SettingsLayers {
 
     /// What switches off all that a lever sets; none if nothing does.
     fn switched_off(&self, lever: &Lever, levers: &Levers) -> Result<Option<Obstacle>> {
-        let is_met = |switch: &&Lever| switch.family.as_ref().is_none_or(|family| self.has_model(family));
+        let is_met = |switch: &&Lever| switch.family.as_ref().is_none_or(|family| self.has_family(family));
         for switch in lever.off_by.iter().filter_map(|name| levers.named(name)).filter(is_met) {
             let Some(Set { value, file, .. }) = self.set(switch)? else { continue };
             // A variable switches off if the client takes it, whatever it says; a setting has to be false.
