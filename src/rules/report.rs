@@ -129,7 +129,7 @@ fn effect_words(effect: &Effect) -> String {
     format!("in an MCP host {}; bound, in a gateway: {bound} [replayed]", words(effect.host))
 }
 
-/// "main threads 12.3 % cheaper (95 % interval 8.0 to 15.1 % over 14 later sessions), 9.1 % of their whole bill ($3.20); …"
+/// "main threads 12.3 % cheaper (95 % interval 8.0 to 15.1 % over 14 later sessions), 9.1 % of the whole bill of all later sessions ($3.20); …"
 pub fn forecast_words(forecast: &BillForecast) -> String {
     let part = match forecast.part.as_str() {
         "main" => "main threads",
@@ -167,7 +167,7 @@ pub fn forecast_words(forecast: &BillForecast) -> String {
     });
     let by_itself = if forecast.beside.is_some() { "by itself " } else { "" };
     format!(
-        "{by_itself}{part} {} {} (change {} % to {} %, 95 % over {sessions}{held}), {} of their whole bill{usd}{unpriced}{beside}; the simulation \
+        "{by_itself}{part} {} {} (change {} % to {} %, 95 % over {sessions}{held}), {} of the whole bill of all later sessions{usd}{unpriced}{beside}; the simulation \
          is {off} off the bill there{breaks} [replayed]",
         percent(forecast.change.abs()),
         side(forecast.change),

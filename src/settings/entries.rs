@@ -133,7 +133,8 @@ pub struct JournalChange {
 pub struct BillForecast {
     /// The requests that it concerns: `main`, `subagents` or `all`.
     pub part: String,
-    /// The projects that set it themselves: the file does not reach their sessions, and nothing is told of them.
+    /// The projects that set it themselves, also those without a session yet: the file does not reach their sessions, and
+    /// nothing is told of them.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub without: BTreeSet<Id>,
     /// Cost with it over cost without, less one, of these requests; rereading of what is lost is paid for.
@@ -142,7 +143,8 @@ pub struct BillForecast {
     pub lower: f64,
     /// Upper end.
     pub upper: f64,
-    /// The same change as a share of the whole bill of these sessions.
+    /// The same change as a share of the whole bill of all later sessions, of those of `without` too: shares of settings that do
+    /// not reach the same projects add up.
     pub of_bill: f64,
     /// Dollars of these sessions that it would have saved; none where nothing has a price.
     pub usd: Option<f64>,
