@@ -8,6 +8,7 @@ pub mod groups;
 pub mod outcomes;
 pub mod page;
 mod places;
+pub mod server_calls;
 pub mod session;
 pub mod session_tables;
 pub mod shares;

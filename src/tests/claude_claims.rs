@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 
 use super::claude_settings::{Kind, TUNE, finding, growing, home_of, judged, pausing, told};
 use super::harness::Home;
+use super::log_builder::Record;
 use crate::base::data::Data;
 use crate::settings::claude::layers::{ClaudePlaces, SettingsLayers};
 use crate::settings::claude::levers::{Levers, SettingsScope};
@@ -190,6 +191,15 @@ fn sessions_of_any_project_that_sets_a_lever_itself_are_left_out() {
     let found = found();
     assert_eq!(found["effect"]["without"].as_array().unwrap().len(), 1, "{found:#}");
     assert!(found["evidence"].to_string().contains("one project decides it itself"), "{found:#}");
+}
+
+/// The current directory may be a project that the logs do not have.
+#[test]
+fn no_session_is_said_to_be_left_out_of_a_project_without_any() {
+    let home = pausing("");
+    home.write("work/.claude/settings.json", "{\"promptCacheTtl\": \"5m\"}");
+    let found = finding(&home, "S1", LIFETIME, &[]);
+    assert!(found["verdict"] == "propose" && !found["evidence"].to_string().contains("left out"), "{found:#}");
 }
 
 /// The page tells of a part of the logs what a person may have set already, for that project or for all.
@@ -480,4 +490,45 @@ fn hints_go_by_what_is_set_and_used() {
     let text = fs::read_to_string(&path).unwrap();
     fs::write(&path, text.replace("please go on with step 2", "Base directory for this skill: /x")).unwrap();
     assert_eq!(finding(&home, "S6", "list of skills", &[])["verdict"], "skip");
+}
+
+/// What another project used says nothing of this one, and of resources nothing says which server has them.
+#[test]
+fn hints_about_a_project_go_by_what_it_used() {
+    let home = home_of(&Kind { tool: "ReadMcpResourceTool", ..Kind::default() });
+    home.write("work/.mcp.json", "{\"mcpServers\": {\"idle\": {\"url\": \"y\"}}}");
+    let idle = || finding(&home, "S5", "idle", &["--scope", "project"]);
+    let found = idle();
+    assert!(
+        found["verdict"] == "skip" && found["reason"].to_string().contains("resources of some server"),
+        "{found:#}"
+    );
+    assert!(found["evidence"].to_string().contains("; 84 calls for resources of some server"), "{found:#}");
+    told(&home, &Kind { name: "t", ..Kind::default() });
+    let path = home.path(".claude/projects/-home-u-p/t03.jsonl");
+    let text = fs::read_to_string(&path).unwrap();
+    let again = json!({ "type": "invoked_skills", "skills": [] });
+    let again =
+        Record::new("attachment", "").session("t03").link("t03-again", Some("t03-false-24")).set("attachment", again);
+    fs::write(&path, text + &again.set("cwd", "/home/u/p").line()).unwrap();
+    let skills = |scope: &str| {
+        let found = finding(&home, "S6", "list of skills", &["--scope", scope]);
+        (found["verdict"].clone(), found["evidence"]["counts"].as_str().unwrap().to_owned())
+    };
+    assert_eq!(skills("project"), (json!("hint"), "0 uses of skills in 14 sessions".to_owned()));
+    let all = "0 uses of skills in 28 sessions; 1 text of skills sent again after a compaction";
+    assert_eq!(skills("user"), (json!("skip"), all.to_owned()));
+}
+
+#[test]
+fn a_hint_is_held_where_a_stronger_file_decides() {
+    let home = home_of(&Kind::default());
+    let retention = || finding(&home, "S8", "retention of logs", &["--scope", "project"]);
+    assert_eq!(retention()["verdict"], "hint");
+    home.write("work/.claude/settings.local.json", "{\"cleanupPeriodDays\": 30}");
+    let found = retention();
+    assert!(
+        found["verdict"] == "hold" && found["reason"].to_string().contains("cannot be overridden here"),
+        "{found:#}"
+    );
 }

@@ -3,12 +3,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::base::id::Id;
-use crate::base::names::{Sym, is_of_mcp_server, mcp_server};
+use crate::base::names::{Sym, is_of_mcp_server};
 use crate::cost::findings::carried::{CarriedCosts, Costs, PartItem};
 use crate::cost::findings::thresholds::ContextPart;
 use crate::cost::findings::{BillEvidence, Case, FindingBasis, MadeOf, Waits};
 use crate::cost::outcomes::outcomes;
-use crate::logs::timeline::requests::{Added, Addition, Block, BlockKind, Timeline};
+use crate::cost::server_calls::server_calls;
+use crate::logs::timeline::requests::{Added, Addition, Block, BlockKind};
 use crate::whatif::sim::cost::Cost;
 use crate::whatif::sim::figures::Sides;
 
@@ -134,7 +135,7 @@ type ServerInProject = (Id, Sym);
 /// log has them. Definitions of tools are in no log and not counted.
 fn servers(evidence: &BillEvidence<'_>, carried: &mut CarriedCosts<'_>) -> Vec<Parts> {
     let (timeline, sheet) = (&evidence.workload.timeline, &evidence.sheet.servers);
-    let used = used(timeline, &sheet.resource_tools);
+    let called = server_calls(timeline, &sheet.resource_tools);
     let project = |addition: &Addition| timeline.session_of(timeline.request(addition.with)).project;
     let offered = || timeline.added.iter().filter(|addition| addition.what == Added::Server && addition.chars > 0);
     let mut sessions: BTreeMap<ServerInProject, BTreeSet<Id>> = BTreeMap::new();
@@ -145,7 +146,8 @@ fn servers(evidence: &BillEvidence<'_>, carried: &mut CarriedCosts<'_>) -> Vec<P
     let is_unused = |place: &ServerInProject| {
         let server = timeline.names.text(place.1);
         let is_for = |tool: &Sym| is_of_mcp_server(timeline.names.text(*tool), server);
-        let is_called = used.get(&place.0).is_some_and(|used| used.any_server || used.tools.iter().any(is_for));
+        let is_called =
+            called.get(&place.0).is_some_and(|called| !called.resources.is_empty() || called.tools.keys().any(is_for));
         !is_called && sessions.get(place).map_or(0, BTreeSet::len) as u64 >= sheet.sessions_min
     };
     let mut items: BTreeMap<ServerInProject, PartItem> = BTreeMap::new();
@@ -167,30 +169,6 @@ fn servers(evidence: &BillEvidence<'_>, carried: &mut CarriedCosts<'_>) -> Vec<P
     carried.unlogged(&came);
     let kinds = ["server", "project"];
     vec![Parts::of([&sheet.id, &sheet.what, &sheet.advice], "content", &kinds, items.into_values())]
-}
-
-/// What a project called.
-#[derive(Default)]
-struct Called {
-    /// MCP tools.
-    tools: BTreeSet<Sym>,
-    /// Whether a resource of some server was asked for: no call says of which.
-    any_server: bool,
-}
-
-/// What was called of MCP servers, by project.
-fn used(timeline: &Timeline, resource_tools: &[String]) -> BTreeMap<Id, Called> {
-    let mut used: BTreeMap<Id, Called> = BTreeMap::new();
-    for call in &timeline.calls {
-        let tool = timeline.names.text(call.tool);
-        let request = timeline.request(timeline.request_of_block(call.asked));
-        let called = used.entry(timeline.session_of(request).project).or_default();
-        if mcp_server(tool).is_some() {
-            called.tools.insert(call.tool);
-        }
-        called.any_server |= resource_tools.iter().any(|known| known == tool);
-    }
-    used
 }
 
 /// Hooks, by the event at which they run: what their texts cost in contexts, and how long somebody waited for them.

@@ -1,11 +1,14 @@
 //! One judgement for all levers that can be simulated: the value is chosen on the earlier sessions, and proposed if the
 //! later ones are cheaper with it by more than the simulation is off, and the client and the files let it have an effect.
 
+use std::collections::BTreeSet;
+
 use serde::Deserialize;
 use serde_json::Value;
 
 use crate::base::bootstrap::{Resampling, stretch};
 use crate::base::error::Result;
+use crate::base::id::Id;
 use crate::base::key_path::KeyPath;
 use crate::base::numbers::{counted, signed};
 use crate::rules::RuleThresholds;
@@ -127,7 +130,9 @@ fn evidence(study: &LeverStudy, question: &Question) -> Evidence {
         tried.map(|(change, trial)| format!("{} {} %", plain(&trial.setting.value()), signed(100.0 * change, 1)));
     let listed = tried.collect::<Vec<_>>().join(", ");
     let listed = if listed.is_empty() { listed } else { format!(" ({listed})") };
-    let apart = match trials.first().map_or(0, |trial| study.without(&[trial.setting]).len()) {
+    let own = trials.first().map_or_else(BTreeSet::new, |trial| study.without(&[trial.setting]));
+    let seen: BTreeSet<Id> = study.sessions.iter().map(|seen| seen.project).collect();
+    let apart = match own.intersection(&seen).count() {
         0 => String::new(),
         1 => "; one project decides it itself, so that its sessions are left out".to_owned(),
         own => format!("; {own} projects decide it themselves, so that their sessions are left out"),
@@ -302,7 +307,10 @@ pub fn key_of(facts: &SettingsFacts<'_>, lever: &str) -> Option<KeyPath> {
     facts.levers.named(lever)?.key(None)
 }
 
-/// A hint about a lever; held if a client does not know it.
+/// A hint about a lever; held if a client does not know it, or something keeps it from having any effect.
+///
+/// # Errors
+/// If a file of settings holds a key twice.
 pub fn hint(
     facts: &SettingsFacts<'_>,
     rule: &'static str,
@@ -310,11 +318,16 @@ pub fn hint(
     lever: &str,
     words: String,
     evidence: Evidence,
-) -> Finding {
+) -> Result<Finding> {
     let levers: Vec<&Lever> = facts.levers.named(lever).into_iter().collect();
-    let verdict = match known(&levers, &facts.study.versions) {
-        Ok(_) => Verdict::Hint(words),
-        Err(reason) => Verdict::Hold(reason),
+    let in_the_way = |lever: &Lever| -> Result<Option<String>> {
+        let Some(key) = lever.key(None) else { return Ok(None) };
+        let obstacle = facts.layers.overridden(lever, &key, facts.levers)?;
+        Ok(obstacle.map(|obstacle| format!("`{key}` is {}", obstacle.why)))
     };
-    Finding::new(rule, subject, verdict, evidence)
+    let held = match known(&levers, &facts.study.versions) {
+        Ok(lever) => in_the_way(lever)?,
+        Err(update) => Some(update),
+    };
+    Ok(Finding::new(rule, subject, held.map_or_else(|| Verdict::Hint(words), Verdict::Hold), evidence))
 }

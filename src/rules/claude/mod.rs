@@ -62,8 +62,13 @@ pub struct Uses {
     pub servers: Option<Map<String, Value>>,
     /// Calls of MCP tools, by tool.
     pub mcp_calls: BTreeMap<String, u64>,
+    /// Calls of tools that ask for resources of MCP servers: none says of which.
+    pub resource_calls: u64,
     /// Uses of skills.
     pub skills: u64,
+    /// Texts of skills that were sent again after a compaction, where all projects were asked about: nothing says in which
+    /// session.
+    pub skills_again: u64,
     /// Requests of subagents, by model.
     pub subagent_models: BTreeMap<String, u64>,
 }

@@ -12,8 +12,9 @@ use serde_json::{Map, Value};
 use crate::base::error::Result;
 use crate::base::id::{Id, IdSet};
 use crate::base::key_path::KeyPath;
-use crate::base::names::mcp_server;
 use crate::base::visible::Shown as _;
+use crate::cost::findings::thresholds::FindingThresholds;
+use crate::cost::server_calls::server_calls;
 use crate::frames::input::Input;
 use crate::logs::timeline::requests::{Marks, Timeline};
 use crate::logs::trace::Place;
@@ -83,7 +84,7 @@ impl SettingsStudy {
     ) -> Result<Self> {
         let AskedSettings { scope, places, layers, projects, clients } = asked;
         let projects = projects.as_ref();
-        let uses = uses(&timeline, projects, servers(scope, places)?);
+        let uses = uses(&timeline, projects, (servers(scope, places)?, &input.data))?;
         let workload = Workload::new(timeline, None, &input.data, false, true)?;
         let cache = oracle(&PolicyConfigs::load(&input.data)?)?;
         let simulator = input.pool.install(|| workload.with_answers(&cache));
@@ -212,28 +213,28 @@ fn servers(scope: SettingsScope, places: &ClaudePlaces) -> Result<Option<Map<Str
     Ok(Some(listed.as_ref().and_then(Value::as_object).cloned().unwrap_or_default()))
 }
 
-fn uses(timeline: &Timeline, projects: Option<&BTreeSet<Id>>, servers: Option<Map<String, Value>>) -> Uses {
+/// What was used in some projects, or in all.
+fn uses(
+    timeline: &Timeline,
+    projects: Option<&BTreeSet<Id>>,
+    (servers, data): (Option<Map<String, Value>>, &Data),
+) -> Result<Uses> {
     let mut uses = Uses { servers, ..Uses::default() };
-    let is_asked =
-        |session: u32| projects.is_none_or(|asked| asked.contains(&timeline.sessions[session as usize].project));
-    // The texts of skills that are sent again after a compaction; nothing says in which session.
-    uses.skills = timeline.skipped.get("attachment:invoked_skills").copied().unwrap_or_default();
-    for (_, request) in timeline.counted() {
-        let chain = timeline.chain(request.chain);
-        if !is_asked(chain.session) {
-            continue;
-        }
+    let is_asked = |project: Id| projects.is_none_or(|asked| asked.contains(&project));
+    let again = timeline.skipped.get("attachment:invoked_skills").filter(|_| projects.is_none());
+    uses.skills_again = again.copied().unwrap_or_default();
+    for (_, request) in timeline.counted().filter(|(_, request)| is_asked(timeline.session_of(request).project)) {
         uses.skills += u64::from(request.marks.has(Marks::SKILL));
-        if chain.place != Place::Main {
+        if timeline.chain(request.chain).place != Place::Main {
             *uses.subagent_models.entry(timeline.names.text(request.model).to_owned()).or_default() += 1;
         }
-        let calls = timeline.blocks[request.outputs.start as usize..request.outputs.end as usize].iter();
-        for call in calls.filter_map(|block| timeline.calls.get(block.call as usize)) {
-            let tool = timeline.names.text(call.tool);
-            if mcp_server(tool).is_some() {
-                *uses.mcp_calls.entry(tool.to_owned()).or_default() += 1;
-            }
+    }
+    let called = server_calls(timeline, &FindingThresholds::load(data)?.servers.resource_tools);
+    for (_, called) in called.into_iter().filter(|(project, _)| is_asked(*project)) {
+        uses.resource_calls += called.resources.values().sum::<u64>();
+        for (tool, calls) in called.tools {
+            *uses.mcp_calls.entry(timeline.names.text(tool).to_owned()).or_default() += calls;
         }
     }
-    uses
+    Ok(uses)
 }

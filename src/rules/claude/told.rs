@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use crate::base::error::Result;
 use crate::base::names::{is_of_mcp_server, mcp_server_in_tools};
-use crate::report::numbers::date;
+use crate::report::numbers::{counted, date};
 use crate::rules::RuleThresholds;
 use crate::rules::claude::judge::{hint, key_of};
 use crate::rules::claude::{ClaudeRule, SettingsFacts};
@@ -114,17 +114,24 @@ fn unused_servers(facts: &SettingsFacts<'_>, sheet: &RuleThresholds) -> Result<V
         findings.push(finding("MCP servers", Verdict::Skip(reason)));
         return Ok(findings);
     };
+    let resources = match facts.uses.resource_calls {
+        0 => String::new(),
+        calls => format!("; {} for resources of some server", counted(calls, "call")),
+    };
     for (server, definition) in servers {
         let tools = mcp_server_in_tools(server);
         let own = facts.uses.mcp_calls.iter().filter(|(tool, _)| is_of_mcp_server(tool, &tools));
         let calls: u64 = own.map(|(_, calls)| calls).sum();
-        let evidence =
-            Evidence::of(format!("{calls} calls of {server} in {sessions} sessions of this project"), sessions)
-                .by(sheet.cite("sessions_min"));
+        let counts = format!("{calls} calls of {server} in {sessions} sessions of this project{resources}");
+        let evidence = Evidence::of(counts, sessions).by(sheet.cite("sessions_min"));
         let left_out = left_out(facts, (server, definition))?;
         findings.push(match (left_out, calls) {
             (Some(lever), _) => {
                 let reason = format!("`{lever}` leaves it out already");
+                Finding { evidence, ..finding(server, Verdict::Skip(reason)) }
+            }
+            (None, 0) if facts.uses.resource_calls > 0 => {
+                let reason = "resources of some server are asked for here, and nothing says of which".to_owned();
                 Finding { evidence, ..finding(server, Verdict::Skip(reason)) }
             }
             (None, 0) if sessions >= thresholds.sessions_min => {
@@ -134,7 +141,7 @@ fn unused_servers(facts: &SettingsFacts<'_>, sheet: &RuleThresholds) -> Result<V
                 ];
                 let others = or_else(facts, &others);
                 let words = format!("never called here; \"{DISABLED_SERVERS}\": [\"{server}\"] leaves it out{others}");
-                hint(facts, S5.id, server, DISABLED_SERVERS, words, evidence)
+                hint(facts, S5.id, server, DISABLED_SERVERS, words, evidence)?
             }
             (None, 0) => {
                 let verdict = Verdict::Hold(format!("too few sessions ({})", sheet.cite("sessions_min")));
@@ -164,7 +171,7 @@ fn tool_search(facts: &SettingsFacts<'_>, needs: &ToolSearch) -> Result<Option<F
             "`{key}` is \"false\": all definitions of MCP tools are sent at once; without it they wait until one is looked for"
         )
     };
-    Ok(Some(hint(facts, S5.id, "tool search", lever, words(), evidence)))
+    Ok(Some(hint(facts, S5.id, "tool search", lever, words(), evidence)?))
 }
 
 /// The variable because of which the client would not search for tools by itself; none if nothing keeps it from that.
@@ -189,12 +196,16 @@ pub static S6: ClaudeRule = ClaudeRule {
 fn skills(facts: &SettingsFacts<'_>, sheet: &RuleThresholds) -> Result<Vec<Finding>> {
     let thresholds: Sessions = sheet.thresholds()?;
     let (sessions, uses) = (facts.study.sessions.len() as u64, facts.uses.skills);
-    let evidence =
-        Evidence::of(format!("{uses} uses of skills in {sessions} sessions"), sessions).by(sheet.cite("sessions_min"));
+    let again = match facts.uses.skills_again {
+        0 => String::new(),
+        texts => format!("; {} of skills sent again after a compaction", counted(texts, "text")),
+    };
+    let evidence = Evidence::of(format!("{uses} uses of skills in {sessions} sessions{again}"), sessions)
+        .by(sheet.cite("sessions_min"));
     let lever = "disableBundledSkills";
     let finding = |verdict| Finding::new(S6.id, "list of skills", verdict, evidence.clone());
     let is_set = resolved(facts, lever)?.is_some();
-    Ok(vec![match uses {
+    Ok(vec![match uses + facts.uses.skills_again {
         _ if is_set => finding(Verdict::Skip(format!("`{lever}` is set already"))),
         0 if sessions >= thresholds.sessions_min => {
             let fewer = [
@@ -206,7 +217,7 @@ fn skills(facts: &SettingsFacts<'_>, sheet: &RuleThresholds) -> Result<Vec<Findi
             ];
             let others = or_else(facts, &fewer);
             let words = format!("none was used; \"{lever}\": true leaves out those that the client comes with{others}");
-            hint(facts, S6.id, "list of skills", lever, words, evidence)
+            hint(facts, S6.id, "list of skills", lever, words, evidence)?
         }
         0 => finding(Verdict::Hold(format!("too few sessions ({})", sheet.cite("sessions_min")))),
         _ => finding(Verdict::Skip("skills are used".to_owned())),
@@ -257,7 +268,7 @@ fn subagent_model(facts: &SettingsFacts<'_>, sheet: &RuleThresholds) -> Result<V
         return Ok(vec![Finding::new(S7.id, subject, verdict, evidence)]);
     }
     let words = "CLAUDE_CODE_SUBAGENT_MODEL in \"env\" names one for agents that name none (before 2.1.251 for all of them; the client's own Explore and Plan do not follow it alone); whether it answers as well is in no log";
-    Ok(vec![hint(facts, S7.id, subject, "CLAUDE_CODE_SUBAGENT_MODEL", words.to_owned(), evidence)])
+    Ok(vec![hint(facts, S7.id, subject, "CLAUDE_CODE_SUBAGENT_MODEL", words.to_owned(), evidence)?])
 }
 
 /// How long the client keeps its logs.
@@ -298,5 +309,5 @@ fn retention(facts: &SettingsFacts<'_>, sheet: &RuleThresholds) -> Result<Vec<Fi
     let words = format!(
         "\"{lever}\": 365 keeps logs for a year: what a change brought can only be told from logs of before and after"
     );
-    Ok(vec![hint(facts, S8.id, "retention of logs", lever, words, evidence)])
+    Ok(vec![hint(facts, S8.id, "retention of logs", lever, words, evidence)?])
 }

@@ -174,7 +174,10 @@ impl SettingsLayers {
     /// As [`ClaudeFile::get`].
     pub fn overridden(&self, lever: &Lever, key: &KeyPath, levers: &Levers) -> Result<Option<Obstacle>> {
         for file in &self.above {
-            let decides = |value: &Value| lever.taken(value).is_some() || is_unset(lever, value);
+            // Lists of files add up.
+            let decides = |value: &Value| {
+                lever.kind != LeverKind::List && (lever.taken(value).is_some() || is_unset(lever, value))
+            };
             if file.get(key)?.is_some_and(|value| decides(&value)) {
                 let why = format!("set by {} and cannot be overridden here", file.path.shown());
                 return Ok(Some(Obstacle { why, is_own: false }));
