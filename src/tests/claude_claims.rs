@@ -191,6 +191,9 @@ fn sessions_of_any_project_that_sets_a_lever_itself_are_left_out() {
     let found = found();
     assert_eq!(found["effect"]["without"].as_array().unwrap().len(), 1, "{found:#}");
     assert!(found["evidence"].to_string().contains("one project decides it itself"), "{found:#}");
+    // Of all: what several settings save of the bill adds up.
+    let out = home.run(&[&TUNE[..], &["--dry-run", "--explain"]].concat()).out;
+    assert!(out.contains(" of the whole bill of all later sessions ("), "{out}");
 }
 
 /// The current directory may be a project that the logs do not have.
