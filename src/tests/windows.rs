@@ -6,6 +6,7 @@ use jiff::tz::TimeZone;
 
 use super::harness::{Home, session};
 use crate::commands::cli::Cli;
+use crate::frames::input::answers::offsets;
 use crate::logs::window::parse;
 use crate::shell::arguments::Exit;
 
@@ -60,6 +61,16 @@ fn times_without_an_offset_are_local() {
     if std::path::Path::new("/usr/share/zoneinfo/America/New_York").exists() {
         assert!(TimeZone::get("America/New_York").is_ok());
     }
+}
+
+/// What days are remembered by is what the clocks of a zone show, whatever it is called.
+#[test]
+fn zones_are_told_apart_by_their_clocks() {
+    let [tokyo, new_york, winter] =
+        ["JST-9", "EST5EDT,M3.2.0,M11.1.0", "EST5"].map(|zone| TimeZone::posix(zone).unwrap());
+    assert_eq!(offsets(&tokyo), offsets(&TimeZone::fixed(jiff::tz::offset(9))));
+    assert_ne!(offsets(&tokyo), offsets(&new_york));
+    assert_ne!(offsets(&new_york), offsets(&winter));
 }
 
 /// Where clocks are put forward at midnight a day begins at one o'clock, and ends at midnight all the same.
