@@ -58,8 +58,9 @@ fn take(
             continue;
         };
         if let Some(text) = RawStr(raw).decode() {
-            // What has a separator at its end can only be a directory.
-            let id = Id::pseudonym(directory(&text));
+            // What several spellings mean can only be a directory.
+            let text = directory(&text);
+            let id = Id::pseudonym(&text);
             if wanted.contains(&id) {
                 found.entry(id).or_insert_with(|| String::from_utf8_lossy(&text).into_owned());
             }

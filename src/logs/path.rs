@@ -1,6 +1,8 @@
 //! One spelling per file: the paths in the inputs of tools, brought to one form by their letters alone. No file is
 //! looked at, no link followed.
 
+use std::borrow::Cow;
+
 /// The path without `.`, `..`, repeated or trailing separators. A relative one stands in `cwd`, if that is known; one
 /// that begins with `~` stands where it says.
 ///
@@ -69,10 +71,14 @@ fn normalise(path: &[u8], out: &mut Vec<u8>) {
     }
 }
 
-/// A directory without separators at its end: however many there are, it is the same one. Of a root nothing would be left.
-pub fn directory(path: &[u8]) -> &[u8] {
+/// A working directory in one spelling: one of Windows as [`normal_path`] has it, another without separators at its end, however
+/// many there are. Of a root nothing would be left.
+pub fn directory(path: &[u8]) -> Cow<'_, [u8]> {
+    if is_windows(path) {
+        return normal_path(path, None).into();
+    }
     let last = path.iter().rposition(|byte| !matches!(byte, b'/' | b'\\'));
-    last.map_or(path, |last| &path[..=last])
+    last.map_or(path, |last| &path[..=last]).into()
 }
 
 fn last_part(path: &[u8]) -> &[u8] {

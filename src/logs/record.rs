@@ -364,7 +364,7 @@ fn is_queued_prompt(attachment: &[u8]) -> bool {
 pub(super) fn project_of(raw: &[u8]) -> (Id, Id) {
     let path = RawStr(raw).decode().unwrap_or_default();
     let path = directory(&path);
-    (Id::pseudonym(path), Id::pseudonym(last_component(path)))
+    (Id::pseudonym(&path), Id::pseudonym(last_component(&path)))
 }
 
 /// The last component of a path of either kind of system.

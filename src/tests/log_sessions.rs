@@ -642,21 +642,22 @@ fn a_session_lasts_from_its_first_to_its_last_record_in_time() {
 #[test]
 fn the_first_working_directory_names_the_project() {
     let cases = [
-        ("/home/user/lantern", "lantern"),
-        ("/home/user/lantern/", "lantern"),
-        ("D:\\work\\harbor", "harbor"),
-        ("D:\\work\\harbor\\", "harbor"),
-        ("\\\\server\\share\\h\u{e4}fen", "h\u{e4}fen"),
-        ("lantern", "lantern"),
+        ("/home/user/lantern", "/home/user/lantern", "lantern"),
+        ("/home/user/lantern/", "/home/user/lantern", "lantern"),
+        ("D:\\work\\harbor", "D:/work/harbor", "harbor"),
+        ("d:\\work\\harbor\\", "D:/work/harbor", "harbor"),
+        ("D:/work/harbor", "D:/work/harbor", "harbor"),
+        ("\\\\server\\share\\h\u{e4}fen", "\\\\server/share/h\u{e4}fen", "h\u{e4}fen"),
+        ("lantern", "lantern", "lantern"),
     ];
-    for (cwd, name) in cases {
+    for (cwd, project, name) in cases {
         let told = told(&[
             progress_elsewhere(),
             asks("m1", "c1", "Read").set("cwd", cwd),
             asks("m2", "c2", "Read").set("cwd", "/home/user/elsewhere"),
         ]);
         let session = &told.history.sessions[0];
-        assert_eq!(session.project, Id::pseudonym(cwd.trim_end_matches(['/', '\\']).as_bytes()), "{cwd}");
+        assert_eq!(session.project, Id::pseudonym(project.as_bytes()), "{cwd}");
         assert_eq!(session.project_name, Id::pseudonym(name.as_bytes()), "{cwd}");
     }
 }

@@ -399,5 +399,5 @@ impl SettingsReach {
 
 /// The name of a project in logs.
 pub fn project_id(path: &Path) -> Id {
-    Id::pseudonym(directory(path.as_os_str().as_encoded_bytes()))
+    Id::pseudonym(&directory(path.as_os_str().as_encoded_bytes()))
 }
