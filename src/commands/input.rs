@@ -232,7 +232,7 @@ impl BilledLogs {
         input.expect_records(&asked.input)?;
         input.report_holds(Holds::FirstChunks)?;
         let timeline = input.timeline(TimelineDetail::default())?;
-        if !timeline.counted().any(|(_, request)| request.is_billed()) && !asked.input.allow_empty {
+        if timeline.billed().next().is_none() && !asked.input.allow_empty {
             return Err(input.nothing_in_window("requests with usage"));
         }
         let cache = oracle(&PolicyConfigs::load(&input.data)?)?;

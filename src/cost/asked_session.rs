@@ -1,6 +1,6 @@
 //! Which session is meant by an id, or by how one begins.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::base::error::{Error, Result};
 use crate::base::numbers::{date, days};
@@ -17,6 +17,8 @@ use crate::logs::{history, window};
 const CANDIDATES: usize = 10;
 /// What the names of logs of subagents begin with.
 const SUBAGENT: &str = "agent-";
+/// Why a session has no request in any window.
+const NOTHING_BILLED: &str = ": nothing was billed";
 /// What to do about a session that is not in the window.
 const WIDEN: &str = "widen --since, --until or --days";
 
@@ -27,20 +29,22 @@ const WIDEN: &str = "widen --since, --until or --days";
 /// If no session begins with the id, or several do; the error names those that are there.
 pub fn asked_session(id: Option<&str>, timeline: &Timeline, input: &mut Input, flags: &str) -> Result<Option<u32>> {
     let ends = ends(timeline);
-    let counted = || timeline.counted_sessions().into_iter().map(|session| session as usize);
-    let latest = || counted().max_by_key(|&at| (ends[at], std::cmp::Reverse(at)));
+    let billed: BTreeSet<usize> =
+        timeline.billed().map(|(_, request)| timeline.session_of_chain(request.chain) as usize).collect();
+    let billed = || billed.iter().copied();
+    let latest = || billed().max_by_key(|&at| (ends[at], std::cmp::Reverse(at)));
     let Some(id) = id else { return Ok(latest().map(|at| at as u32)) };
     // The name of its file, or as it was copied from somewhere.
     let id = id.strip_suffix(".jsonl").unwrap_or(id);
     let labels: Vec<Label> = timeline.sessions.iter().map(|session| Label::Session(session.id)).collect();
     let names = ShownNames::real(labels.iter(), input);
     let fits = |at: &usize| begins_with(&names.full(&labels[*at]), id);
-    let found: Vec<usize> = counted().filter(fits).collect();
+    let found: Vec<usize> = billed().filter(fits).collect();
     let exact = found.iter().find(|&&at| names.full(&labels[at]).eq_ignore_ascii_case(id));
     match (found.as_slice(), exact) {
         (_, Some(&at)) | (&[at], None) => return Ok(Some(at as u32)),
         (&[], None) => {
-            if let Some(refusal) = outside(id, input) {
+            if let Some(refusal) = without_request(id, input) {
                 return Err(refusal);
             }
         }
@@ -50,7 +54,7 @@ pub fn asked_session(id: Option<&str>, timeline: &Timeline, input: &mut Input, f
         0 => format!("no session begins with \"{id}\""),
         count => format!("{count} sessions begin with \"{id}\""),
     };
-    let mut listed: Vec<usize> = if found.is_empty() { counted().collect() } else { found };
+    let mut listed: Vec<usize> = if found.is_empty() { billed().collect() } else { found };
     listed.sort_by_key(|&at| (std::cmp::Reverse(ends[at]), at));
     let full: Vec<String> = listed.iter().map(|&at| names.full(&labels[at])).collect();
     let mut lines = lines(&listed, &full, timeline, input);
@@ -78,40 +82,44 @@ fn begins_with(name: &str, id: &str) -> bool {
     name.get(..id.len()).is_some_and(|head| head.eq_ignore_ascii_case(id))
 }
 
-/// The error of a session that is there, but not in the window asked for.
-fn outside(id: &str, input: &mut Input) -> Option<Error> {
-    if input.window == window::ALL {
-        return None;
-    }
+/// The error of a session that is there, but has no request, or none in the window asked for.
+fn without_request(id: &str, input: &mut Input) -> Option<Error> {
     let asked = std::mem::replace(&mut input.window, window::ALL);
-    let sessions = input.history().sessions;
+    let history = input.history();
     input.window = asked;
-    let labels: Vec<Label> = sessions.iter().map(|session| Label::Session(session.id)).collect();
+    let billed: BTreeSet<u32> =
+        history.messages.iter().filter(|message| message.has_cost()).map(|message| message.session).collect();
+    let labels: Vec<Label> = history.sessions.iter().map(|session| Label::Session(session.id)).collect();
     let names = ShownNames::real(labels.iter(), input);
-    let known = sessions.iter().zip(&labels).map(|(session, label)| (names.full(label), Some(session)));
+    let sessions = (0..).zip(&history.sessions).map(|(at, session)| Some((session, billed.contains(&at))));
+    let known = labels.iter().map(|label| names.full(label)).zip(sessions);
     // Of logs that were not opened for being older only the names are known.
     let older = input.listing.files.iter().filter(|file| file.modified_ns / 1_000_000 < input.window.start);
     let older = older.filter_map(|file| Some(String::from_utf8_lossy(Packing::split_name(&file.path)?.0).into_owned()));
     let older = older.filter(|name| !name.starts_with(SUBAGENT)).map(|name| (visible(&name).into_owned(), None));
-    let mut found: BTreeMap<String, Option<&history::Session>> =
+    let mut found: BTreeMap<String, Option<(&history::Session, bool)>> =
         older.chain(known).filter(|(name, _)| begins_with(name, id)).collect();
-    let asked = window::words(&input.window);
+    let is_cut = input.window != window::ALL && found.values().any(|known| known.is_none_or(|(_, billed)| billed));
+    let place =
+        if is_cut { format!(" in the window {}", window::words(&input.window)) } else { NOTHING_BILLED.to_owned() };
     let count = found.len();
-    let (name, session) = found.pop_first()?;
-    if count > 1 {
-        let message = format!("{count} sessions begin with \"{id}\", and none has a request in the window {asked}");
-        return Some(Error::failed(message).hint(WIDEN));
+    let (name, known) = found.pop_first()?;
+    let (message, span) = if count > 1 {
+        (format!("{count} sessions begin with \"{id}\", and none has a request{place}"), None)
+    } else {
+        (format!("session {name} has no request{place}"), known.filter(|(session, _)| session.ts_first != NO_TIME))
+    };
+    if !is_cut {
+        return Some(Error::failed(message));
     }
-    let span = session.filter(|session| session.ts_first != NO_TIME);
-    let span = span.map(|session| format!("it is of {}: ", days(session.ts_first, session.ts_last)));
-    let message = format!("session {name} has no request in the window {asked}");
+    let span = span.map(|(session, _)| format!("it is of {}: ", days(session.ts_first, session.ts_last)));
     Some(Error::failed(message).hint(span.unwrap_or_default() + WIDEN))
 }
 
-/// When the last request of each session ended.
+/// When the last request of each session that was billed for something ended.
 fn ends(timeline: &Timeline) -> Vec<Millis> {
     let mut ends = vec![Millis::MIN; timeline.sessions.len()];
-    for request in timeline.requests.iter().filter(|request| request.end != NO_TIME) {
+    for (_, request) in timeline.billed().filter(|(_, request)| request.end != NO_TIME) {
         let end = &mut ends[timeline.session_of_chain(request.chain) as usize];
         *end = request.end.max(*end);
     }

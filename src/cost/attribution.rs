@@ -137,6 +137,10 @@ fn close(sums: &mut GroupSums, group: Option<u32>, page: &mut [GroupCost]) {
 fn count_calls(bill: &Bill<'_>, things: &Things, group: &impl Fn(u32) -> u32, sums: &mut GroupSums) {
     for (_, call) in bill.timeline.counted_calls() {
         let request = bill.timeline.request_of_block(call.asked);
+        // The calls of a bill are those of its requests.
+        if !bill.timeline.request(request).is_billed() {
+            continue;
+        }
         debug_assert_eq!(bill.timeline.blocks[call.asked as usize].kind, BlockKind::ToolUsage);
         let entry = sums.entry((group(request), things.group(Thing::Block(call.asked)))).or_default();
         let charge = bill.charge(bill.timeline.request(request));

@@ -108,7 +108,8 @@ pub fn of(bill: &Bill<'_>, simulator: &Simulator<'_>, session: u32) -> SessionCo
     let subagents = chains.iter().filter(is_agent).count() as u64;
     let compactions = timeline.boundaries.iter().filter(|boundary| chains.binary_search(&boundary.chain).is_ok());
     let compactions = compactions.count() as u64;
-    let requests = chains.iter().flat_map(|&chain| timeline.requests_of(chain)).filter(|request| request.counts());
+    let requests = chains.iter().flat_map(|&chain| timeline.requests_of(chain));
+    let requests = requests.filter(|request| request.counts() && request.is_billed());
     let spans = requests.filter(|request| request.start != NO_TIME).map(|request| (request.start, request.end));
     let span = spans.reduce(|one, other| (one.0.min(other.0), one.1.max(other.1)));
     SessionCost { moments, span, carried: carried(bill, things), total, again, subagents, compactions }

@@ -60,7 +60,7 @@ impl Summary {
         };
         let failed = sum(&|_, outcome| outcome == FAILED);
         let again = sum(&|_, outcome| outcome == AGAIN);
-        let times = || bill.timeline.counted().map(|(_, request)| request.start).filter(|start| *start != NO_TIME);
+        let times = || bill.timeline.billed().map(|(_, request)| request.start).filter(|start| *start != NO_TIME);
         Self {
             span_ms: times().min().zip(times().max()),
             bill: bill.total(),

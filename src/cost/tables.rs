@@ -43,7 +43,7 @@ pub type LabelledSessions = BTreeMap<Label, AboutSession>;
 pub fn sessions(timeline: &Timeline) -> LabelledSessions {
     let about = |session: &Session| AboutSession { project: Label::Project(session.project), span: None };
     let mut known: Vec<AboutSession> = timeline.sessions.iter().map(about).collect();
-    for (_, request) in timeline.counted().filter(|(_, request)| request.start != NO_TIME) {
+    for (_, request) in timeline.billed().filter(|(_, request)| request.start != NO_TIME) {
         let span = &mut known[timeline.chains[request.chain as usize].session as usize].span;
         let (first, last) = span.unwrap_or((request.start, request.start));
         *span = Some((first.min(request.start), last.max(request.end)));

@@ -145,6 +145,11 @@ impl Message {
         self.usage.input + self.usage.cache_creation + self.usage.cache_read
     }
 
+    /// Whether it was billed for something.
+    pub fn has_cost(&self) -> bool {
+        self.tells_prompt() && (self.prompt_tokens() > 0 || self.usage.output > 0)
+    }
+
     /// Whether its usage says what went in: that of a first chunk, which progress records have, does.
     pub fn tells_prompt(&self) -> bool {
         self.billed || self.place == Place::Progress

@@ -299,7 +299,7 @@ fn messages(books: &Reconciled<'_>) -> Vec<Sum> {
             "requests",
             (POLICIES, books.timeline.requests.len() as u64),
             &[(-count(unbilled.count()), "whose usage is nothing but zeros")],
-            (BILL, books.timeline.counted().filter(|(_, request)| request.is_billed()).count() as u64),
+            (BILL, books.timeline.billed().count() as u64),
         ),
     ]
 }

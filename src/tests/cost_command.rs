@@ -73,6 +73,22 @@ fn a_name_is_found_whatever_stands_around_it_in_the_log() {
     assert_eq!((row["project"].as_str(), row["session"].as_str()), (Some("…/lantern"), Some(FIRST)), "{row}");
 }
 
+/// `C:` and `c:`, and either separator, are one directory of Windows.
+#[test]
+fn a_directory_of_windows_is_one_project() {
+    let home = Home::new();
+    for (number, cwd) in ["C:\\zoe\\lantern", "c:\\zoe\\lantern\\", "C:/zoe/lantern"].iter().enumerate() {
+        let name = format!("s{number}");
+        home.write(
+            &format!(".claude/projects/p{number}/{name}.jsonl"),
+            log(&name, cwd, ["", ""], "claude-opus-4-6", 0),
+        );
+    }
+    let report = home.json(&["cost", "--by", "project"]);
+    let rows = report["rows"].as_array().unwrap();
+    assert_eq!(rows.iter().map(|row| &row["project"]).collect::<Vec<_>>(), ["…/lantern"], "{report:#}");
+}
+
 #[test]
 fn fast_mode_is_a_model_of_its_own_and_has_no_dollars_where_it_caches() {
     let home = Home::new();
@@ -238,6 +254,32 @@ fn a_session_outside_the_window_is_not_unknown() {
     let unknown = home.run(&[&["session", "77"], &since[..]].concat());
     assert!(unknown.err.contains("no session begins with \"77\""), "{}", unknown.err);
     assert!(home.json(&[&["session", "5e55ab"], &since[..]].concat())["session"] == json!(SECOND));
+}
+
+/// Usage that is nothing but zeros is no bill, and a prompt alone asked for nothing.
+#[test]
+fn a_session_that_was_billed_for_nothing_is_in_no_bill() {
+    let home = home();
+    let head = || out(&home, &["cost"]).lines().next().unwrap().to_owned();
+    let billed = head();
+    let late = |record: Record| record.session("0zeros").set("timestamp", "2026-01-09T12:00:00.000Z");
+    home.write(
+        ".claude/projects/p/0zeros.jsonl",
+        super::log_builder::log(&[
+            late(user("p", "go")),
+            late(asks("m", "c", "Read").usage(0, 0)),
+            late(answers("c", "done")),
+        ]),
+    );
+    home.write(".claude/projects/p/0prompt.jsonl", super::log_builder::log(&[user("q", "go").session("0prompt")]));
+    assert_eq!(head(), billed, "no day more");
+    assert_eq!(home.json(&["session"])["session"], json!(SECOND), "the latest that cost something");
+    for (id, window) in [("0zeros", None), ("0prompt", None), ("0prompt", Some("--since=2026-01-01"))] {
+        let said = home.run(&["session", id].into_iter().chain(window).collect::<Vec<_>>());
+        assert_eq!(said.exit, Exit::Failed);
+        assert!(said.err.contains(&format!("session {id} has no request: nothing was billed")), "{}", said.err);
+        assert!(!said.err.contains("widen"), "{}", said.err);
+    }
 }
 
 #[test]

@@ -122,7 +122,7 @@ fn curves(evidence: &BillEvidence<'_>) -> Vec<SettingCurve> {
 fn traces(evidence: &BillEvidence<'_>) -> Vec<ContextTrace> {
     let (timeline, bill) = (&evidence.workload.timeline, evidence.bill());
     let mut money: BTreeMap<u32, u128> = BTreeMap::new();
-    for (_, request) in timeline.counted().filter(|(_, request)| request.is_billed()) {
+    for (_, request) in timeline.billed() {
         let session = timeline.chains[request.chain as usize].session;
         *money.entry(session).or_default() += bill.charge(request).cost.nano_usd;
     }

@@ -590,6 +590,11 @@ impl Timeline {
         (0..).zip(&self.requests).filter(|(_, request)| request.counts())
     }
 
+    /// Those of them that were billed for something.
+    pub fn billed(&self) -> impl Iterator<Item = (u32, &Request)> {
+        self.counted().filter(|(_, request)| request.is_billed())
+    }
+
     /// The sessions with a request that counts. Others are there for what was forked off them.
     pub fn counted_sessions(&self) -> BTreeSet<u32> {
         self.counted().map(|(_, request)| self.session_of_chain(request.chain)).collect()

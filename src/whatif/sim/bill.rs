@@ -42,7 +42,7 @@ pub fn with_and_without_cache(simulator: &Simulator<'_>) -> (Total, Total) {
 
 /// Every request with usage, as billed.
 fn billed<'g>(simulator: &'g Simulator<'_>) -> impl Iterator<Item = (&'g Request, Spent, Cost)> {
-    simulator.timeline.counted().filter(|(_, request)| request.is_billed()).map(|(_, request)| {
+    simulator.timeline.billed().map(|(_, request)| {
         let spent = Spent { output: simulator.answer(request), ..spent(request, simulator.oracle.cache.class_unknown) };
         (request, spent, simulator.tariff.cost(request.model, request.start, &spent))
     })

@@ -362,7 +362,7 @@ impl<'a> Tariff<'a> {
 /// Models of a timeline that have requests without a price, by name, with the number of these requests.
 pub fn unpriced_models<'a>(timeline: &'a Timeline, prices: &Prices) -> BTreeMap<&'a str, u64> {
     let tariff = Tariff::new(prices, &timeline.names);
-    let asked = timeline.counted().map(|(_, request)| request).filter(|request| request.is_billed());
+    let asked = timeline.billed().map(|(_, request)| request);
     // A model may have a price, and none for a lifetime or a size of context.
     let is_unpriced = |request: &&Request| {
         let spent = Spent { output: request.usage.output, ..bill::spent(request, CacheLifetime::FiveMinutes) };
