@@ -21,22 +21,28 @@ const READ: &str = "Read";
 const LOOKING: [&str; 4] = [READ, "Grep", "Glob", "LS"];
 
 /// By call, in the order of [`Timeline::calls`]. A call is made once more if the request before asked for the same tool, and
-/// file if it names one, and that failed.
+/// file if it names one, and that failed; no more of them than failed.
 pub fn outcomes(timeline: &Timeline) -> Vec<&'static str> {
     let asked = |call: &ToolCall| timeline.request_of_block(call.asked);
-    let failed = timeline.calls.iter().filter(|call| call.is_error);
-    let failed: HashSet<(u32, Sym, Id)> = failed.map(|call| (asked(call), call.tool, call.path)).collect();
+    let mut failed: HashMap<(u32, Sym, Id), u32> = HashMap::new();
+    for call in timeline.calls.iter().filter(|call| call.is_error) {
+        *failed.entry((asked(call), call.tool, call.path)).or_default() += 1;
+    }
     let read_again = read_again(timeline);
     let chain = |request: u32| timeline.request(request).chain;
     let outcome = |(index, call): (u32, &ToolCall)| {
         let request = asked(call);
         let before = request.checked_sub(1).filter(|&before| chain(before) == chain(request));
-        let again = before.is_some_and(|before| failed.contains(&(before, call.tool, call.path)));
-        match (call.is_error, again) {
-            (true, _) => FAILED,
-            (false, true) if call.answered != NONE => AGAIN,
-            (false, _) if read_again.contains(&index) => READ_AGAIN,
-            (false, _) => OTHER,
+        let before = before.filter(|_| !call.is_error && call.answered != NONE);
+        let left = before.and_then(|before| failed.get_mut(&(before, call.tool, call.path))).filter(|left| **left > 0);
+        match left {
+            _ if call.is_error => FAILED,
+            Some(left) => {
+                *left -= 1;
+                AGAIN
+            }
+            None if read_again.contains(&index) => READ_AGAIN,
+            None => OTHER,
         }
     };
     (0..).zip(&timeline.calls).map(outcome).collect()

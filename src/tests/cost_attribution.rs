@@ -189,6 +189,27 @@ fn a_call_made_once_more_that_nothing_answered_did_not_work() {
     assert_eq!(calls_by_outcome(&log.done(), "(the same tool again"), 0);
 }
 
+/// One that failed is made once more by one call, however many others follow it.
+#[test]
+fn no_more_calls_are_made_once_more_than_failed() {
+    let mut log = Story::new();
+    log.session("a", "/p").human(400).ask(0, 20_000, 0).calls("Bash", "", 163).calls("Bash", "", 163).wait(1);
+    log.error(500).result(100).ask(20_000, 400, 0);
+    log.calls("Bash", "", 163).calls("Bash", "", 163).calls("Bash", "", 163).wait(1);
+    log.result(100).result(100).result(100).ask(20_400, 400, 0);
+    assert_eq!(calls_by_outcome(&log.done(), "(the same tool again"), 1);
+}
+
+#[test]
+fn calls_of_requests_that_cost_nothing_are_in_no_price_of_a_call() {
+    let mut log = Story::new();
+    log.session("a", "/p").human(400).ask(0, 20_000, 0).calls("Read", "/a", 163).wait(1);
+    log.result(400).ask(0, 0, 0).calls("Read", "/b", 163).wait(1).result(400).ask(20_000, 900, 0);
+    with_bill(&log.done(), Estimator::Anchored, |bill| {
+        assert_eq!(row(&Attribution::new(bill, &[CostKey::Tool]), "Read").calls, 1);
+    });
+}
+
 #[test]
 fn what_a_call_costs_is_told_of_calls_of_models_with_a_price() {
     let told = |models: &[&str]| {
@@ -422,7 +443,8 @@ proptest! {
             prop_assert_eq!(all.spent, spent);
             prop_assert_eq!(all.cost(), cost);
             prop_assert_eq!(all, found.total);
-            prop_assert_eq!(all.calls, timeline.calls.len() as u64);
+            let is_billed = |block: u32| timeline.request(timeline.request_of_block(block)).is_billed();
+            prop_assert_eq!(all.calls, timeline.calls.iter().filter(|call| is_billed(call.asked)).count() as u64);
             let names: HashSet<_> = found.rows.iter().map(|row| row.labels.clone()).collect();
             prop_assert_eq!(names.len(), found.rows.len(), "a group has one row");
             // The cross table of two keys has the same margins as each key has rows.
@@ -534,19 +556,21 @@ proptest! {
         let timeline = told(&steps);
         let estimator = if estimator == 0 { Estimator::Anchored } else { Estimator::Chars4 };
         with_bill(&timeline, estimator, |bill| -> Result<(), TestCaseError> {
-            let told = |together: u32| {
+            let told = |group: &dyn Fn(u32) -> u32, sum: &dyn Fn(u32) -> u32| {
                 let mut sums: BTreeMap<(u32, Thing, When), Total> = BTreeMap::new();
                 let mut requests: BTreeMap<(u32, Thing), u64> = BTreeMap::new();
                 for chain in 0..timeline.chains.len() as u32 {
-                    shares::of_chain(bill, chain, |request| request / together, &mut |share| {
+                    shares::of_chain(bill, chain, group, &mut |share| {
                         let one = Total { requests: 0, spent: share.spent, cost: share.cost };
-                        *sums.entry((share.request / by, share.thing, share.when)).or_default() += one;
-                        *requests.entry((share.request / by, share.thing)).or_default() += share.requests;
+                        *sums.entry((sum(share.request), share.thing, share.when)).or_default() += one;
+                        *requests.entry((sum(share.request), share.thing)).or_default() += share.requests;
                     });
                 }
                 (sums, requests)
             };
-            prop_assert_eq!(told(1), told(by));
+            let (in_a_row, in_turn) = (|request| request / by, |request| request % by);
+            prop_assert_eq!(told(&|request| request, &in_a_row), told(&in_a_row, &in_a_row));
+            prop_assert_eq!(told(&|request| request, &in_turn), told(&in_turn, &in_turn));
             Ok(())
         })?;
     }
