@@ -97,9 +97,11 @@ pub fn unpack<'s>(packing: Packing, source: impl Read + 's) -> Result<Box<dyn Re
 }
 
 /// A stream whose bytes are counted as they are taken.
-struct CountingReader<R> {
-    source: R,
-    bytes: Rc<Cell<u64>>,
+pub struct CountingReader<R> {
+    /// The stream.
+    pub source: R,
+    /// Bytes that were taken.
+    pub bytes: Rc<Cell<u64>>,
 }
 
 impl<R: Read> Read for CountingReader<R> {

@@ -66,7 +66,7 @@ pub struct KnownFile {
 pub struct SyncTally {
     /// Files on disk.
     pub files: u64,
-    /// Their size.
+    /// Their size, and that of standard input.
     pub bytes: u64,
     /// See [`FileUpdate::New`].
     pub new: u64,

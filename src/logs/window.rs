@@ -32,6 +32,15 @@ pub fn days_before(last: Millis, days: u32) -> Millis {
     start.map_or(ALL.start, |start| start.timestamp().as_millisecond())
 }
 
+/// The end of the day in local time that a moment lies in.
+pub fn day_end(at: Millis) -> Millis {
+    let end = Timestamp::from_millisecond(at).ok().and_then(|at| {
+        let next = at.to_zoned(TimeZone::system()).date().tomorrow().ok()?;
+        next.to_zoned(TimeZone::system()).ok()
+    });
+    end.map_or(ALL.end, |end| end.timestamp().as_millisecond())
+}
+
 /// First and last-plus-one millisecond of what a text names: a day, an instant, or "so long ago".
 pub fn parse(flag: &str, text: &str, now: Timestamp, zone: &TimeZone) -> Result<(Millis, Millis)> {
     let odd = || {

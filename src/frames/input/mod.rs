@@ -5,18 +5,21 @@ pub mod answers;
 pub mod timeline;
 mod told;
 
+use std::cell::Cell;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::io::Read;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
+use std::rc::Rc;
 use std::sync::Arc;
 
 use crate::base::allocator;
 use crate::base::data::{Data, typed};
-use crate::base::error::Result;
+use crate::base::error::{Error, Result};
 use crate::base::id::{Id, IdMap, IdSet};
 use crate::base::names::Names;
+use crate::base::unpack::CountingReader;
 use crate::base::visible::visible;
 use crate::base::{numbers, progress};
 use crate::facts::analysis_pool::AnalysisPool;
@@ -148,10 +151,14 @@ impl Input {
     /// Finds the logs asked for and brings what is known of them up to date.
     ///
     /// # Errors
-    /// If no log can be found; the error lists the places looked at.
+    /// If no log can be found (the error lists the places looked at), or a project of standard input is asked for.
     pub fn open(asked: InputRequest<'_>) -> Result<Self> {
         let InputRequest { roots, data, window, project, threads, lake, tier, timeline, progress, allow_empty, stdin } =
             asked;
+        if project.is_some() && roots.iter().any(|root| discover::is_stdin(&root.path)) {
+            let message = "--project picks logs by their directory, and standard input has none";
+            return Err(Error::usage(message).hint("leave --project out, or name a directory with --input-dir"));
+        }
         let mut input = Self {
             sources: Vec::new(),
             listing: discover::list(&roots),
@@ -206,6 +213,8 @@ impl Input {
     }
 
     fn read_pipe(&mut self, source: &mut dyn Read, timeline: bool) -> Result<()> {
+        let bytes = Rc::new(Cell::new(0));
+        let source = &mut CountingReader { source, bytes: bytes.clone() };
         let studies = AnalysisPool::new(self.tier, self.formats.params(), std::iter::empty());
         let begin = || studies.begin();
         let guide = ExtractionGuide { study: if self.tier == 0 { None } else { Some(&begin) }, ..self.guide() };
@@ -216,8 +225,10 @@ impl Input {
         } else {
             read::read_stream(source, guide).trace
         };
-        let counters = trace.counters.clone();
-        let source = RowSource { key: Id::NONE, path: Some("-".into()), bytes: 0, counters: counters.into() };
+        let (bytes, counters) = (bytes.get(), trace.counters.clone());
+        self.tally.bytes += bytes;
+        self.tally.bytes_read += bytes;
+        let source = RowSource { key: Id::NONE, path: Some("-".into()), bytes, counters: counters.into() };
         self.sources.push(source.clone());
         self.piped_source = Some(source);
         (self.piped, self.piped_bodies) = (Some(trace), studies.finish());
