@@ -12,7 +12,7 @@ use crate::settings::entries::RuleInputs;
 use crate::shell::arguments::WindowArgs;
 use crate::shell::context::Env;
 
-pub use crate::logs::window::{ALL, WIDEN, days_before, end_of, json, there, words};
+pub use crate::logs::window::{ALL, WIDEN, day_end, days_before, end_of, json, there, words};
 
 /// The window asked for, as half-open milliseconds; both days named are inside.
 pub fn of(args: &WindowArgs, now_ms: Millis) -> Result<Range<Millis>> {

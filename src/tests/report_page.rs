@@ -297,6 +297,24 @@ fn a_request_of_the_future_hides_no_request_of_the_past() {
     }
 }
 
+/// The days of a page end with a day, so that commands with its flags see its requests: also beside a clock that ran ahead.
+#[test]
+fn a_page_that_leaves_the_future_out_ends_with_a_day() {
+    let home = Home::new();
+    let sheet = include_str!("../../rules/findings.toml").replace("ahead_hours_max = 24", "ahead_hours_max = 12");
+    let rules = home.write("rules/findings.toml", sheet);
+    for (number, (day, second)) in [("2026-10-20", 0), ("2026-11-01", 50_400), ("2028-01-02", 0)].iter().enumerate() {
+        let mut told = Told::new(&format!("s{number}"), "/home/user/lantern", *second);
+        told.ask(OPUS, 0, 1_000, 100);
+        told.text = told.text.replace("2026-01-02", day);
+        place(&home, &told);
+    }
+    let page = report(&home, &["--rules-dir", rules.parent().unwrap().to_str().unwrap()]);
+    let flags: Vec<&str> = page["same_logs"].as_str().unwrap().split(' ').collect();
+    let bill = home.json(&[&["cost"], &flags[..]].concat())["summary"]["bill"].clone();
+    assert_eq!(page["spent"]["requests"], bill["requests"], "{flags:?}");
+}
+
 /// The commands that a page names read what it has read.
 #[test]
 fn commands_that_are_told_name_the_lake_and_the_rules() {

@@ -37,23 +37,24 @@ pub fn cut(args: &Args, sheet: &FindingThresholds, input: &mut Input, now_ms: Mi
     Ok(is_cut)
 }
 
-/// The newest request that was made by now, and where the days of the page end. A clock that ran ahead would else take its days
-/// to where nothing was done; what it says is left out and told of. Where all of it is ahead, the clock of this machine is behind.
+/// The newest request that was made by now, and where the days of the page end: with a day, since its commands are told of days. A
+/// clock that ran ahead would else take its days to where nothing was done; what it says is left out and told of. Where all of it is
+/// ahead, the clock of this machine is behind.
 fn up_to(newest: Millis, input: &mut Input, now_ms: Millis, ahead_hours_max: u32) -> (Millis, Millis) {
-    let soon = now_ms.saturating_add(HOUR_MS * Millis::from(ahead_hours_max));
-    if newest <= soon {
+    let end = window::day_end(now_ms.saturating_add(HOUR_MS * Millis::from(ahead_hours_max)));
+    if newest < end {
         return (newest, ALL.end);
     }
     let history = input.history();
     let times = || history.messages.iter().filter(|message| message.billed && message.ts != NO_TIME).map(|one| one.ts);
-    let Some(last) = times().filter(|ts| *ts <= soon).max() else { return (newest, ALL.end) };
-    let ahead = times().filter(|ts| *ts > soon).count() as u64;
+    let Some(last) = times().filter(|ts| *ts < end).max() else { return (newest, ALL.end) };
+    let ahead = times().filter(|ts| *ts >= end).count() as u64;
     let are = if ahead == 1 { "is" } else { "are" };
     let (ahead, today, day) = (counted(ahead, "request"), date(now_ms), date(newest));
     input.notes.push(format!(
         "{ahead} dated in the future {are} left out: this clock says {today}, the logs go on to {day}; --until {day} has all of it"
     ));
-    (last, soon)
+    (last, end)
 }
 
 /// Says which clients are in use, what is to be set as far as they know it, and where the user's file decides already. A file
