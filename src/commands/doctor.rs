@@ -311,7 +311,8 @@ fn found(input: &Input, overview: &Overview, is_reproducible: bool) -> Vec<Exami
         kinds.iter().filter(|(count, _)| *count > 0).map(|(count, name)| format!("{} {name}", thousands(*count)));
     let kinds = kinds.collect::<Vec<_>>().join(", ");
     let kinds = if kinds.is_empty() { kinds } else { format!(" ({kinds})") };
-    let files = format!("{}{kinds}, {}", counted(tally.files, "file"), bytes(tally.bytes));
+    let piped = if input.listing.stdin { ", standard input" } else { "" };
+    let files = format!("{}{kinds}{piped}, {}", counted(tally.files, "file"), bytes(tally.bytes));
     let mut lines = vec![line("files", files)];
     if overview.merged.sidecar_files > 0 {
         let count = counted(overview.merged.sidecar_files, "file");
@@ -353,11 +354,15 @@ fn reach(args: &Args, start: Millis, context: &Context<'_>, words: &Vocabulary, 
     let told = format!("records of {}; Claude Code keeps logs {keeps} days ({origin})", days(first, last));
     // Logs that are younger than what is kept begin where Claude Code was first used: nothing is gone.
     let is_cut = context.now_ms - first >= keeps.saturating_sub(words.retention_slack_days).saturating_mul(DAY_MS);
-    if first > wanted && (is_cut || start != i64::MIN) {
-        let missing = format!("{told}. The window begins {}: what is older is missing", date(wanted));
-        return line("warn", format!("{missing}; raise cleanupPeriodDays, or run `devboy ingest` weekly"));
+    if first <= wanted || (!is_cut && start == i64::MIN) {
+        return line("ok", told);
     }
-    line("ok", told)
+    let why = if is_cut {
+        ": what is older is missing; raise cleanupPeriodDays, or run `devboy ingest` weekly"
+    } else {
+        ", before the first of them"
+    };
+    line("warn", format!("{told}. The window begins {}{why}", date(wanted)))
 }
 
 /// `cleanupPeriodDays` of Claude Code's own settings, where it is set to something that the client takes.

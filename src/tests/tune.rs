@@ -500,9 +500,19 @@ fn standard_input_is_read() {
     assert_eq!(report["totals"]["tool_uses"], 4);
     assert_eq!(report["history"]["calls"], 4);
     let packed = zstd::encode_all(session("s", 4).as_bytes(), 1).unwrap();
+    let packed_bytes = packed.len();
     let outcome = home.run_with(&["ingest", "--input-dir", "-", "--json"], &packed);
     let packed: serde_json::Value = serde_json::from_str(&outcome.out).unwrap();
     assert_eq!(packed["totals"], report["totals"]);
+    assert_eq!(report["inputs"]["bytes"], session("s", 4).len());
+    assert_eq!(packed["inputs"]["bytes"], packed_bytes);
+}
+
+#[test]
+fn standard_input_has_no_project() {
+    let refused = Home::new().run_with(&["ingest", "--input-dir", "-", "--project", "x"], session("s", 4).as_bytes());
+    assert_eq!(refused.exit, Exit::Usage);
+    assert!(refused.err.contains("standard input has none"), "{}", refused.err);
 }
 
 #[test]
@@ -528,7 +538,8 @@ fn doctor_warns_when_the_logs_do_not_reach_back_to_the_window() {
     let span = home.run(&with(&["--dry-run"])).err;
     assert!(span.contains("span:        2026-10-20\n"), "{span}");
     let asked = told(&["--since", "20d"]);
-    assert!(asked.contains("warn  reach") && asked.contains("what is older is missing"), "{asked}");
+    assert!(asked.contains("warn  reach") && asked.contains("before the first of them"), "{asked}");
+    assert!(!asked.contains("missing") && !asked.contains("cleanupPeriodDays"), "nothing was deleted: {asked}");
     // About as old as what is kept: something was deleted.
     home.write(".claude/projects/-p/b.jsonl", log("b", "Read", 9, "2026-10-04"));
     assert!(told(&[]).contains("what is older is missing"), "{}", told(&[]));
