@@ -2,7 +2,8 @@
 //!
 //! A context of thousands of things goes out with every request, and most of them are billed as they were before: read from
 //! the cache. Places that share one fate are a run; what is owed on part of a run is noted per token at its two ends, and told
-//! place by place once. So a request takes as many steps as there are runs and new things, not as there are things.
+//! place by place once for each group of requests that is told apart. So a request takes as many steps as there are runs and new
+//! things, not as there are things.
 
 use std::ops::Range;
 
@@ -94,9 +95,20 @@ grows!(Owed: carried, again);
 pub struct ContextPlaces {
     places: Vec<PlacedThing>,
     runs: Vec<PlaceRun>,
+    /// What is owed, by group of requests.
+    dues: Vec<GroupDues>,
+    /// The group of the request that is billed.
+    group: usize,
+}
+
+/// What is owed with requests of one group.
+#[derive(Default)]
+struct GroupDues {
     /// By place, and one more: what is owed from there on, and what no longer is.
     begun: Vec<Owed>,
     ended: Vec<Owed>,
+    /// The last of the requests.
+    request: u32,
 }
 
 struct PlacedThing {
@@ -174,21 +186,38 @@ impl ContextPlaces {
         (whole > 0).then(|| Alike { end, tokens: self.before(end) - start, kind, when })
     }
 
-    /// Notes what each token of some places owes.
-    pub fn owe(&mut self, places: Range<usize>, when: When, due: Due) {
+    /// What is owed from now on is owed with requests of this group.
+    pub fn turn_to(&mut self, group: usize) {
+        let groups = self.dues.len().max(group + 1);
+        self.dues.resize_with(groups, GroupDues::default);
+        self.group = group;
+    }
+
+    /// Notes what each token of some places owes with a request.
+    pub fn owe(&mut self, request: u32, places: Range<usize>, when: When, due: Due) {
         let owed = match when {
             When::Again => Owed { again: due, ..Owed::default() },
             _ => Owed { carried: due, ..Owed::default() },
         };
         let ends = self.places.len() + 1;
-        self.begun.resize(ends, Owed::default());
-        self.ended.resize(ends, Owed::default());
-        self.begun[places.start] += owed;
-        self.ended[places.end] += owed;
+        let dues = &mut self.dues[self.group];
+        dues.begun.resize(ends, Owed::default());
+        dues.ended.resize(ends, Owed::default());
+        dues.begun[places.start] += owed;
+        dues.ended[places.end] += owed;
+        dues.request = request;
     }
 
-    /// Tells what is owed on all places from one on, up to a request.
-    pub fn settle(&mut self, from: usize, request: u32, each: &mut impl FnMut(&BillShare)) {
+    /// Tells what is owed on all places from one on.
+    pub fn settle(&mut self, from: usize, each: &mut impl FnMut(&BillShare)) {
+        for dues in &mut self.dues {
+            dues.settle(from, &self.places, each);
+        }
+    }
+}
+
+impl GroupDues {
+    fn settle(&mut self, from: usize, places: &[PlacedThing], each: &mut impl FnMut(&BillShare)) {
         let noted = self.begun.len();
         if noted <= from + 1 {
             return;
@@ -207,8 +236,8 @@ impl ContextPlaces {
                 begun += self.begun[place];
                 ended += self.ended[place];
             }
-            if let Some(at) = self.places.get(place).filter(|_| place >= from) {
-                at.tell(begun - ended, request, each);
+            if let Some(at) = places.get(place).filter(|_| place >= from) {
+                at.tell(begun - ended, self.request, each);
             }
         }
         self.begun.truncate(from + 1);

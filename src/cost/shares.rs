@@ -55,8 +55,11 @@ pub struct BillShare {
     pub cost: Cost,
 }
 
-/// Shares out the bills of a chain's requests, in order. Requests of one group that follow each other are told together where
-/// they bill a thing alike, so that what is carried along takes time once and not with every request.
+/// Groups of requests whose shares are kept apart until they are told. Each takes room for a whole context.
+const OPEN_GROUPS: usize = 8;
+
+/// Shares out the bills of a chain's requests, in order. Requests of one group, also with those of a few others between them, are
+/// told together where they bill a thing alike, so that what is carried along takes time once and not with every request.
 pub fn of_chain<G: PartialEq>(
     bill: &Bill<'_>,
     chain: u32,
@@ -108,15 +111,20 @@ impl<'b, 'a> BlockWalk<'b, 'a> {
     fn all<G: PartialEq>(mut self, group: impl Fn(u32) -> G, each: &mut impl FnMut(&BillShare)) {
         let Bill { timeline, sizes, .. } = *self.bill;
         let requests = timeline.chain(self.chain).requests.clone();
-        let mut told = None;
-        for index in requests.clone() {
-            let now = Some(group(index));
-            if told != now {
-                self.places.settle(0, index.saturating_sub(1), each);
-                told = now;
+        let mut open: Vec<G> = Vec::new();
+        for index in requests {
+            let now = group(index);
+            let known = open.iter().position(|group| *group == now);
+            if known.is_none() {
+                if open.len() == OPEN_GROUPS {
+                    self.places.settle(0, each);
+                    open.clear();
+                }
+                open.push(now);
             }
+            self.places.turn_to(known.unwrap_or(open.len() - 1));
             let kept = laid_out::step(timeline, sizes, index, &mut self.items);
-            self.places.settle(kept, index.saturating_sub(1), each);
+            self.places.settle(kept, each);
             self.lay_out(kept);
             let request = timeline.request(index);
             let charge = self.bill.charge(request);
@@ -127,7 +135,7 @@ impl<'b, 'a> BlockWalk<'b, 'a> {
                 self.answer(index, request, &charge, each);
             }
         }
-        self.places.settle(0, requests.end.saturating_sub(1), each);
+        self.places.settle(0, each);
     }
 
     /// Lays out anew what stands behind the places that stayed.
@@ -175,7 +183,7 @@ impl<'b, 'a> BlockWalk<'b, 'a> {
             self.by_runs(&mut till);
         } else {
             // Sizes that were not measured need not add up to the bill; their proportions are used.
-            self.places.settle(0, request.saturating_sub(1), &mut *till.each);
+            self.places.settle(0, &mut *till.each);
             let sizes = self.places.iter().map(|(_, tokens)| tokens.into());
             let weights: Vec<u64> = std::iter::once(prefix).chain(sizes).collect();
             let parts = apportioned(billed, &weights);
@@ -205,6 +213,7 @@ impl<'b, 'a> BlockWalk<'b, 'a> {
                 take(&mut till.rest, alike.tokens);
                 let spent = alike.kind;
                 self.places.owe(
+                    till.request,
                     place..alike.end,
                     alike.when,
                     Due { requests: 1, spent, cost: till.charge.part(&spent) },
