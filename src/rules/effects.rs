@@ -150,7 +150,7 @@ impl Week<'_> {
     /// What the rules about the pipeline say of some sessions.
     fn spoken(&self, earlier: &EventLog) -> Result<Vec<Finding>> {
         let data = &self.responses.data;
-        let view = View::of(self.file)?;
+        let view = View::of(self.file)?.knowing(self.responses.tools());
         let observed = self.responses.observe_part(earlier, self.pseudonyms)?;
         let found = judge_events(&observed, &[], data, &view, &[Speaks::Events])?;
         let found = settle(&view, &Default::default(), found);

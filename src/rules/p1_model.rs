@@ -62,7 +62,9 @@ fn judge(facts: &RuleFacts<'_>, sheet: &RuleThresholds) -> Result<Vec<Finding>> 
     }
     if share.value() < thresholds.share_min {
         let active = KeyPath::from(["profiles", "llm", "active"]);
-        let verdict = unpinned(facts.current, active, name, "no model reaches the share");
+        let variant = facts.current.llm_variant(name);
+        let leading = variant.as_ref().unwrap_or(name);
+        let verdict = unpinned(facts.current, active, leading, "no model reaches the share");
         return Ok(vec![finding(name, verdict, evidence)]);
     }
     Ok(pin(facts, name, used, &thresholds, &evidence))
@@ -83,34 +85,38 @@ fn pin(
     let variants = KeyPath::from(["profiles", "llm", "variants"]);
     let now = facts.current.value(&active);
     let chosen = now.as_ref().and_then(Value::as_str).unwrap_or("auto");
-    if chosen != "auto" && chosen != name && facts.current.line_by_hand(&active).is_some() {
+    let is_chosen = normalise(chosen) == name;
+    if chosen != "auto" && !is_chosen && facts.current.line_by_hand(&active).is_some() {
         let reason = format!("`profiles.llm.active` is set to \"{chosen}\" by hand");
         return vec![finding(name, Verdict::Hold(reason), evidence.clone())];
     }
     if facts.current.pinned(&active) {
         return vec![finding(name, Verdict::Hold(format!("`{active}` is marked `# pin`")), evidence.clone())];
     }
-    let known = facts.current.entries(&variants).iter().any(|entry| entry == name);
+    let known = facts.current.llm_variant(name);
+    // As it is spelled where it stands.
+    let spelled = known.as_deref().unwrap_or(name);
+    let of_model = variants.child(spelled);
     let window = proven_window(facts, name, used, thresholds);
     let mut findings = Vec::new();
-    if known && window.is_none() && lacks_window(facts, &variants.child(name), name) {
+    if known.is_some() && window.is_none() && lacks_window(facts, &of_model, name) {
         let reason = "devboy knows no context window for this model, and its variant gives none";
-        return vec![finding(name, unpinned(facts.current, active, name, reason), evidence.clone())];
+        return vec![finding(name, unpinned(facts.current, active, spelled, reason), evidence.clone())];
     }
-    if known {
-        findings.extend(widen(facts, &variants.child(name), name, used, window));
+    if known.is_some() {
+        findings.extend(widen(facts, &of_model, name, used, window));
     } else {
         let family = facts.families.iter().find(|family| family.variant == name);
         let Some((family, window)) = family.zip(window) else {
             let reason = "devboy knows no context window for this model, so it cannot add a variant";
             return vec![finding(name, unpinned(facts.current, active, name, reason), evidence.clone())];
         };
-        findings.extend(variant(&variants.child(name), name, family, window, used));
+        findings.extend(variant(&of_model, name, family, window, used));
     }
-    findings.push(if chosen == name {
+    findings.push(if is_chosen {
         finding(name, Verdict::Skip("the file says so already".into()), evidence.clone())
     } else {
-        let delta = Delta { key: active, from: now, to: Value::from(name) };
+        let delta = Delta { key: active, from: now, to: Value::from(spelled) };
         finding(name, Verdict::Propose(delta), evidence.clone())
     });
     findings

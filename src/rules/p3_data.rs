@@ -19,7 +19,8 @@ use crate::rules::responses::Responses;
 use crate::rules::{Rule, RuleFacts, RuleThresholds, Speaks, statistics};
 use crate::settings::annotations::{is_plain_name, split_mcp};
 use crate::settings::finding::{Basis, Delta, Effect, Evidence, Finding, Verdict};
-use crate::settings::{Settings, SettingsFile};
+use crate::settings::resolve::templates_of;
+use crate::settings::{Settings, SettingsFile, View};
 
 /// The rule.
 pub static RULE: Rule = Rule {
@@ -45,10 +46,11 @@ fn judge(facts: &RuleFacts<'_>, sheet: &RuleThresholds) -> Result<Vec<Finding>> 
     let variants = KeyPath::from(["profiles", "data", "variants"]);
     let entries: BTreeSet<String> = facts.current.entries(&variants).into_iter().collect();
     let pattern = |entry: &String| {
-        let value = facts.current.value(&variants.child(entry).child("endpoint_pattern"))?;
-        Some((value.as_str()?.to_owned(), entry.clone()))
+        let pattern = facts.current.text(&variants.child(entry).child("endpoint_pattern"))?;
+        Some((entry.clone(), pattern))
     };
-    let patterns: BTreeMap<String, String> = entries.iter().filter_map(pattern).collect();
+    // By entry: the first that matches is the one that holds.
+    let patterns: Vec<(String, String)> = entries.iter().filter_map(pattern).collect();
     let mut tools: Vec<&ToolStats> = facts.tools.iter().collect();
     tools.sort_by_key(|stats| facts.names.text(stats.tool));
     let mut findings = Vec::new();
@@ -59,7 +61,7 @@ fn judge(facts: &RuleFacts<'_>, sheet: &RuleThresholds) -> Result<Vec<Finding>> 
         let evidence = Evidence::of(counts, stats.calls);
         let add = |verdict| Finding::new(RULE.id, endpoint, verdict, evidence.clone());
         let name = format!("{server}__{verb}");
-        if let Some((_, entry)) = patterns.iter().find(|(pattern, _)| endpoint.starts_with(pattern.as_str())) {
+        if let Some((entry, _)) = patterns.iter().find(|(_, pattern)| endpoint.starts_with(pattern.as_str())) {
             findings.push(add(Verdict::Skip(format!("matched by `{}`", variants.child(entry)))));
         } else if !is_plain_name(endpoint) {
             findings.push(add(Verdict::Skip("the name cannot stand in a configuration".to_owned())));
@@ -72,7 +74,7 @@ fn judge(facts: &RuleFacts<'_>, sheet: &RuleThresholds) -> Result<Vec<Finding>> 
         } else {
             let key = variants.child(&name);
             let delta = Delta { key: key.child("endpoint_pattern"), from: None, to: Value::from(endpoint) };
-            let format = format_finding(&key, endpoint, stats, &thresholds, sheet);
+            let format = format_finding(facts.current, &key, endpoint, stats, &thresholds, sheet);
             // A profile without a format does nothing.
             findings.extend(matches!(format.verdict, Verdict::Propose(_)).then(|| add(Verdict::Propose(delta))));
             findings.push(format);
@@ -83,13 +85,14 @@ fn judge(facts: &RuleFacts<'_>, sheet: &RuleThresholds) -> Result<Vec<Finding>> 
 
 /// An endpoint that a pattern equal to `endpoint` would match as well: one with a profile of its own, or one that was
 /// called.
-fn longer_endpoint(endpoint: &str, patterns: &BTreeMap<String, String>, facts: &RuleFacts<'_>) -> Option<String> {
+fn longer_endpoint(endpoint: &str, patterns: &[(String, String)], facts: &RuleFacts<'_>) -> Option<String> {
     let called = facts.tools.iter().map(|stats| facts.names.text(stats.tool));
-    let mut all = patterns.keys().map(String::as_str).chain(called);
+    let mut all = patterns.iter().map(|(_, pattern)| pattern.as_str()).chain(called);
     all.find(|other| other.len() > endpoint.len() && other.starts_with(endpoint)).map(str::to_owned)
 }
 
 fn format_finding(
+    current: &View<'_>,
     key: &KeyPath,
     endpoint: &str,
     stats: &ToolStats,
@@ -115,11 +118,22 @@ fn format_finding(
         Some(_) if share.lower < thresholds.shape_share_min => {
             Verdict::Hold("the shape is not certain enough for a format".to_owned())
         }
-        Some(format) => {
-            Verdict::Propose(Delta { key: key.child("preferred_format"), from: None, to: Value::from(format.as_str()) })
-        }
+        Some(format) => preferred(current, key.child("preferred_format"), endpoint, format),
     };
     Finding::new(RULE.id, endpoint, verdict, evidence)
+}
+
+/// A format for an endpoint, unless it has a template: what a profile prefers would come before it.
+fn preferred(current: &View<'_>, key: KeyPath, endpoint: &str, format: &str) -> Verdict {
+    let templates = templates_of(endpoint);
+    if let Some(pin) = templates.iter().find(|template| current.pinned(template)) {
+        return Verdict::Hold(format!("`{pin}` is marked `# pin`, which `{key}` would overrule"));
+    }
+    match templates.into_iter().find_map(|template| current.text(&template).map(|said| (template, said))) {
+        Some((template, said)) if said == format => Verdict::Skip(format!("`{template}` says so already")),
+        Some((template, said)) => Verdict::Hold(format!("`{template}` says {said}, which a profile would overrule")),
+        None => Verdict::Propose(Delta { key, from: None, to: Value::from(format) }),
+    }
 }
 
 /// What the replay says of one proposal.

@@ -132,9 +132,8 @@ fn seat(facts: &RuleFacts<'_>, family: &str) -> OrQuiet<Seat> {
     }
     let models = models();
     let names = current.entries(&models);
-    let named = names.iter().find(|name| *name == family);
-    let named = named.or_else(|| names.iter().find(|name| normalise(name) == family));
-    let llm = models.child(named.map_or("default", String::as_str));
+    let named = current.llm_variant(family);
+    let llm = models.child(named.as_deref().unwrap_or("default"));
     let pointer = llm.child("tokenizer");
     let unknown = || -> Quiet { (Verdict::Hold, format!("`{pointer}` names no tokenizer that there is")) };
     let tokenizer = current.text(&pointer).ok_or_else(unknown)?;

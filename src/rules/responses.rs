@@ -1,12 +1,14 @@
 //! Recorded responses as rules see them, wherever they come from: what they add up to, which of them rules speak of, on
 //! which that is judged, how many responses the recorded ones stand for, and by which name a configuration can speak of them.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
 use crate::base::allocator;
 use crate::base::backtest::{BacktestNumbers, PromiseCoverage};
 use crate::base::data::Data;
 use crate::base::error::Result;
+use crate::base::names::Sym;
 use crate::base::numbers::percent;
 use crate::base::pseudonyms::{Pseudonyms, is_pseudonym};
 use crate::base::stats::SessionUse;
@@ -182,6 +184,14 @@ impl Responses {
     pub fn laid(&self, log: &EventLog) -> Laid {
         let recorded = self.recorded(log);
         self.pool.install(|| recorded.laid())
+    }
+
+    /// The tool whose answers each endpoint class has, where the class is not the tool itself.
+    pub fn tools(&self) -> BTreeMap<String, String> {
+        let pairs = self.log.events.iter().map(|event| (event.endpoint, event.tool));
+        let pairs: BTreeSet<(Sym, Sym)> = pairs.filter(|(class, tool)| class != tool).collect();
+        let text = |name| self.log.names.text(name).to_owned();
+        pairs.into_iter().map(|(class, tool)| (text(class), text(tool))).collect()
     }
 
     /// Runs something on the threads that were asked for.

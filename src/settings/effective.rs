@@ -16,6 +16,7 @@ use super::CURRENT_VERSION;
 use super::schema::{SchemaNode, is_placeholder};
 use crate::base::error::{Error, Result};
 use crate::base::key_path::KeyPath;
+use crate::base::model_id::normalise;
 use crate::base::visible::Shown as _;
 use crate::settings::resolve::overruled;
 use crate::settings::{Settings, SettingsFile, schema, values};
@@ -208,6 +209,8 @@ pub struct View<'a> {
     leaves: BTreeMap<KeyPath, (Value, Origin)>,
     /// What devboy wrote last, by key.
     written: BTreeMap<String, String>,
+    /// The tool of each endpoint class.
+    tools: BTreeMap<String, String>,
 }
 
 impl<'a> View<'a> {
@@ -218,13 +221,19 @@ impl<'a> View<'a> {
     pub fn of(file: &'a SettingsFile) -> Result<Self> {
         let leaves = Effective::resolve(file)?.leaves.into_iter();
         let leaves = leaves.map(|(key, value, origin)| (key, (value, origin))).collect();
-        Ok(Self { file, leaves, written: BTreeMap::new() })
+        Ok(Self { file, leaves, written: BTreeMap::new(), tools: BTreeMap::new() })
     }
 
     /// The same of a file of which is known what devboy wrote there ([`crate::settings::entries::Journal::written`]).
     #[must_use]
     pub fn after(self, written: BTreeMap<String, String>) -> Self {
         Self { written, ..self }
+    }
+
+    /// The same of which is known whose answers an endpoint class has: what is said of a tool holds for its classes.
+    #[must_use]
+    pub fn knowing(self, tools: BTreeMap<String, String>) -> Self {
+        Self { tools, ..self }
     }
 
     /// The value that holds for a key, from the file or built in.
@@ -248,6 +257,13 @@ impl<'a> View<'a> {
         (!active.is_empty() && active != "auto").then_some(active)
     }
 
+    /// The model variant of a family: the one of its name, else the first by name that is another spelling of it.
+    pub fn llm_variant(&self, family: &str) -> Option<String> {
+        let names = self.entries(&KeyPath::from(["profiles", "llm", "variants"]));
+        let named = names.iter().find(|name| *name == family);
+        named.or_else(|| names.iter().find(|name| normalise(name) == family)).cloned()
+    }
+
     /// The line of the file in which the key stands; none when the value is built in or absent.
     pub fn line(&self, key: &KeyPath) -> Option<usize> {
         self.file.line_of(key)
@@ -265,9 +281,9 @@ impl<'a> View<'a> {
         self.file.touches_pin(key)
     }
 
-    /// The pinned key because of which a key may not be written: itself, or the one that it would overrule.
+    /// The pinned key because of which a key may not be written: itself, or one that it would overrule.
     pub fn pin_against(&self, key: &KeyPath) -> Option<KeyPath> {
-        [Some(key.clone()), overruled(key)].into_iter().flatten().find(|key| self.pinned(key))
+        [key.clone()].into_iter().chain(overruled(key, &self.tools)).find(|key| self.pinned(key))
     }
 
     /// The names of the entries below a table, built-in ones included, sorted.

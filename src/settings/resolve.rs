@@ -173,19 +173,45 @@ impl Settings {
     }
 }
 
-/// The other key that says the same of an endpoint, or of all of them: the one of two that is written takes the meaning
-/// from the other.
-pub fn overruled(key: &KeyPath) -> Option<KeyPath> {
+/// The keys that say the same of an endpoint, of its tool, or of all: the one that is written takes the meaning from the
+/// others. `tools` tells the tool of an endpoint class.
+pub fn overruled(key: &KeyPath, tools: &BTreeMap<String, String>) -> Vec<KeyPath> {
     let segments: Vec<&str> = key.0.iter().map(String::as_str).collect();
-    Some(match segments[..] {
-        ["endpoint_overrides", endpoint, "dedup_enabled"] => KeyPath::from(["dedup", "enabled_per_endpoint", endpoint]),
-        ["dedup", "enabled_per_endpoint", endpoint] => KeyPath::from(["endpoint_overrides", endpoint, "dedup_enabled"]),
-        ["endpoint_overrides", endpoint, "template_id"] => KeyPath::from(["templates", "endpoint_overrides", endpoint]),
-        ["templates", "endpoint_overrides", endpoint] => KeyPath::from(["endpoint_overrides", endpoint, "template_id"]),
+    match segments[..] {
+        ["endpoint_overrides", endpoint, "dedup_enabled"] | ["dedup", "enabled_per_endpoint", endpoint] => {
+            names_of(endpoint, tools).flat_map(switches_of).collect()
+        }
+        ["endpoint_overrides", endpoint, "template_id"] | ["templates", "endpoint_overrides", endpoint] => {
+            names_of(endpoint, tools).flat_map(templates_of).collect()
+        }
+        ["endpoint_overrides", endpoint, key @ "min_body_chars"] => {
+            names_of(endpoint, tools).map(|name| KeyPath::from(["endpoint_overrides", name, key])).collect()
+        }
         // The largest size holds for all endpoints, so that the one of all may be raised without the one of an endpoint.
-        ["endpoint_overrides", _, "lru_size"] => KeyPath::from(["dedup", "lru_size"]),
-        _ => return None,
-    })
+        ["endpoint_overrides", _, "lru_size"] => vec![KeyPath::from(["dedup", "lru_size"])],
+        _ => Vec::new(),
+    }
+}
+
+/// The names under which a configuration may speak of an endpoint `Tool:class`, `class` or `Tool`, most specific first.
+fn names_of<'a>(endpoint: &'a str, tools: &'a BTreeMap<String, String>) -> impl Iterator<Item = &'a str> {
+    let (tool, class) = match endpoint.split_once(':') {
+        Some((tool, class)) => (Some(tool), Some(class)),
+        None => (tools.get(endpoint).map(String::as_str), None),
+    };
+    [Some(endpoint), class, tool].into_iter().flatten()
+}
+
+/// The keys that switch L0 for an endpoint, first the one that comes first.
+fn switches_of(endpoint: &str) -> [KeyPath; 2] {
+    let own = KeyPath::from(["endpoint_overrides", endpoint, "dedup_enabled"]);
+    [own, KeyPath::from(["dedup", "enabled_per_endpoint", endpoint])]
+}
+
+/// The keys that give an endpoint its template, first the one that comes first.
+pub fn templates_of(endpoint: &str) -> [KeyPath; 2] {
+    let own = KeyPath::from(["endpoint_overrides", endpoint, "template_id"]);
+    [own, KeyPath::from(["templates", "endpoint_overrides", endpoint])]
 }
 
 /// The variant that an axis names, unless it leaves the choice to the session.

@@ -136,6 +136,30 @@ fn one_of_two_keys_that_say_the_same_is_pinned_with_the_other() {
 }
 
 #[test]
+fn a_pin_of_a_tool_holds_the_keys_of_its_classes() {
+    let pinned = "[endpoint_overrides.Bash]\ndedup_enabled = false # pin\n";
+    let file = SettingsFile::parse(Path::new("c.toml"), pinned).unwrap();
+    let view = View::of(&file).unwrap().knowing([("git_log".to_owned(), "Bash".to_owned())].into());
+    for name in ["git_log", "\"Bash:git_diff\"", "Bash"] {
+        for key in [format!("endpoint_overrides.{name}.dedup_enabled"), format!("dedup.enabled_per_endpoint.{name}")] {
+            let pin = view.pin_against(&key.parse().unwrap()).map(|key| key.to_string());
+            assert_eq!(pin.as_deref(), Some("endpoint_overrides.Bash.dedup_enabled"), "{key}");
+        }
+    }
+    assert_eq!(view.pin_against(&"endpoint_overrides.git_log.lru_size".parse().unwrap()), None);
+    let home = Home::new();
+    home.write(".config/devboy/pipeline_config.toml", pinned);
+    let of_bash = |mut event: Value| {
+        event["tool_name_anon"] = json!("Bash");
+        event
+    };
+    home.write(EVENTS, lines(&repeats_far_apart().into_iter().map(of_bash).collect::<Vec<_>>()));
+    let report = home.json(&["tune", "analyze", "--dry-run", "-q"]);
+    let diff = report["diff"].as_str().unwrap();
+    assert!(!diff.lines().any(|line| line.starts_with('+') && line.contains("dedup")), "{diff}");
+}
+
+#[test]
 fn a_proposal_that_loses_tokens_is_held_with_what_it_would_lose() {
     let home = Home::new();
     // Forty answers, one of them a repeat that a hint answers: R1 would switch the endpoint off.

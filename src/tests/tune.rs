@@ -251,6 +251,39 @@ fn a_profile_without_a_format_is_a_name_and_no_change() {
 }
 
 #[test]
+fn a_template_is_not_overruled_by_a_profile() {
+    let home = Home::new();
+    mcp_session(&home, "a", "mcp__alpha__list", TABLE, 30);
+    let own = "endpoint_overrides.mcp__alpha__list.template_id";
+    for (text, told) in [
+        (
+            "[endpoint_overrides.mcp__alpha__list]\ntemplate_id = \"pipeline_deep_mckp\" # pin\n",
+            "is marked `# pin`, which",
+        ),
+        (
+            "[endpoint_overrides.mcp__alpha__list]\ntemplate_id = \"pipeline_deep_mckp\"\n",
+            "says pipeline_deep_mckp, which",
+        ),
+    ] {
+        home.write(".config/devboy/pipeline_config.toml", text);
+        let outcome = home.run(&["tune", "from-claude-logs", "--dry-run", "--explain"]);
+        let reason = format!("P3 hold mcp__alpha__list: `{own}` {told}");
+        assert!(outcome.out.contains(&reason) && !outcome.out.contains("+[profiles.data"), "{}", outcome.out);
+    }
+}
+
+#[test]
+fn the_profile_that_matches_is_the_first_by_name() {
+    let home = Home::new();
+    mcp_session(&home, "a", "mcp__alpha__list", TABLE, 30);
+    let text = "[profiles.data.variants.aa]\nendpoint_pattern = \"mcp__alpha__list\"\n\n\
+                [profiles.data.variants.zz]\nendpoint_pattern = \"mcp__alpha__l\"\n";
+    home.write(".config/devboy/pipeline_config.toml", text);
+    let outcome = home.run(&["tune", "from-claude-logs", "--dry-run", "--explain"]);
+    assert!(outcome.out.contains("matched by `profiles.data.variants.aa`"), "{}", outcome.out);
+}
+
+#[test]
 fn logs_that_are_too_large_are_not_read_once_more_for_a_profile() {
     let home = Home::new();
     mcp_session(&home, "a", "mcp__alpha__list", TABLE, 30);

@@ -91,7 +91,7 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     }
     let others = args.others.read(&responses.data, context)?;
     let whose = others.as_ref().map(|others| others.lend(&mut observed)).unwrap_or_default();
-    let view = View::of(&file)?;
+    let view = View::of(&file)?.knowing(responses.tools());
     let more = [(args.auto_enrichment, Speaks::AutoEnrichment), (args.extended_formats, Speaks::ExtendedFormats)];
     let more = more.into_iter().filter_map(|(is_asked, speaks)| is_asked.then_some(speaks));
     let asked: Vec<Speaks> = std::iter::once(Speaks::Events).chain(more).collect();
