@@ -84,14 +84,14 @@ impl ReplayInput {
 
     /// The responses as the live pipeline would have recorded them under this scenario. Calls that failed bypass the
     /// pipeline, so they are no responses, and neither is an answer without text: they stand beside, since what they
-    /// changed is stale.
+    /// changed is stale. What whoever runs the pipeline never sees is not recorded.
     pub fn events(&self, scenario: &Scenario) -> EventLog {
         let mut names = Names::default();
         let sessions = self.history.sessions.iter().map(|session| session.id.to_string()[..16].to_owned());
         let (mut events, mut encodings) = (Vec::new(), Vec::new());
         replay_each(&self.tape, scenario, &mut |index, decision| {
             let response = &self.tape.responses[index as usize];
-            if matches!(response.outcome, TapeEntry::Answer | TapeEntry::Mixed) {
+            if matches!(response.outcome, TapeEntry::Answer | TapeEntry::Mixed) && scenario.meets(response) {
                 let known = self.encoded_tokens(scenario, index);
                 let (start, count) = (encodings.len() as u32, known.len() as u8);
                 encodings.extend(known);
@@ -130,7 +130,7 @@ impl ReplayInput {
             RecordedEvent { baseline, sent: baseline, bytes, handle_tokens, order, what, ..known }
         };
         let mut beside = Vec::new();
-        for (index, response) in self.tape.responses.iter().enumerate() {
+        for (index, response) in self.tape.responses.iter().enumerate().filter(|(_, it)| scenario.meets(it)) {
             let is_shown = response.outcome == TapeEntry::Failure;
             let what = match (response.outcome, response.ran) {
                 (TapeEntry::Answer | TapeEntry::Mixed, _) => continue,

@@ -133,6 +133,11 @@ impl Scenario {
         scenario
     }
 
+    /// Whether whoever runs the pipeline sees a response.
+    pub fn meets(&self, response: &Response) -> bool {
+        self.endpoints[response.endpoint as usize].reached != WithinReach::Misses
+    }
+
     /// What holds for the session of a response.
     pub fn session(&self, response: &Response) -> &SessionPolicy {
         &self.profiles[self.profile_of[response.session as usize] as usize]

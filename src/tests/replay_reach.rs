@@ -4,7 +4,7 @@
 use proptest::prelude::*;
 use serde_json::Value;
 
-use super::harness::{CallLines, Home};
+use super::harness::{CallLines, Home, all_bytes};
 use super::replay::{EXTENDED, OPTIONS, Story, prose, reaches, stories};
 use crate::base::data::Data;
 use crate::base::id::Id;
@@ -341,4 +341,19 @@ fn a_window_reaches_every_row_of_the_report() {
     let repeats = |more: &[&str]| home.json(&[&["replay"], more].concat())["replay"]["input"]["plain_repeats"].clone();
     assert_eq!(repeats(&[]), serde_json::json!([5, 4, 4]));
     assert_eq!(repeats(&["--since", "2026-10-25"]), serde_json::json!([2, 1, 1]));
+}
+
+#[test]
+fn telemetry_is_that_of_who_runs_the_pipeline() {
+    let home = Home::new();
+    let body = "words of an answer\n".repeat(40);
+    calls(&home, "one", &["Bash", "Bash", "mcp__alpha__list"].map(|tool| (tool, "/x", body.as_str())));
+    let recorded = |reach: &str| {
+        let dir = home.path(reach);
+        home.json(&["replay", "--reach", reach, "--emit-telemetry", dir.to_str().unwrap()]);
+        let text = String::from_utf8(all_bytes(&dir)).unwrap();
+        ["", "true"].map(|value| text.matches(&format!("\"is_dedup_hit\":{value}")).count())
+    };
+    // The third answer is the same as the first, but a host never saw that one.
+    assert_eq!((recorded("gateway"), recorded("host")), ([3, 2], [1, 0]));
 }

@@ -145,6 +145,7 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     }
     if let Some((dir, laid)) = args.emit_telemetry.as_ref().zip(laid.as_ref()) {
         let scenario = Scenario::new(&scenarios.cells[0].settings, &laid.tape, laid.options(false));
+        let scenario = scenario.within(scenarios.reaches.chosen(), &laid.tape);
         let by = input.data.parsed::<PlannerThresholds>("planner.toml")?.counted_by();
         emit(dir, laid.events(&scenario), laid, by, &args.asked, context)?;
     }
