@@ -7,15 +7,16 @@
 //! And what no cache could do better: exact references with hindsight.
 //!
 //! Both bounds keep the rules of a hint (same context and partition, only what was shown and not cleared since, real
-//! costs, only answers in reach); they lift what a live cache is limited by.
+//! costs, only answers in reach). One lifts what a live cache cannot know, the other its size and what it is told to
+//! leave alone as well.
 
-use std::collections::BTreeSet;
+use std::cmp::Reverse;
+use std::collections::{BTreeSet, VecDeque};
 
 use crate::base::id::IdMap;
 use crate::facts::hints::{self, ShownAs, Wording};
 use crate::logs::trace::{Millis, NO_TIME};
 use crate::replay::layers::exact_dedup::{DedupCache, ShownBody, wording};
-use crate::replay::reach::WithinReach;
 use crate::replay::savings::{Bounds, PublishedClaim, share};
 use crate::replay::scenario::Scenario;
 use crate::replay::tape::{Tape, TapeEntry};
@@ -133,7 +134,7 @@ fn one_context(
     cleared: &IdMap<u32, u32>,
     bounds: &mut Bounds,
 ) {
-    let answers: Vec<(usize, u32)> = range
+    let answers: Vec<AnsweredBody> = range
         .filter(|&index| tape.responses[index].outcome != TapeEntry::Unstudied)
         .filter_map(|index| {
             let response = &tape.responses[index];
@@ -142,40 +143,66 @@ fn one_context(
                 let counting = scenario.session(response).counting;
                 bounds.baseline += counting.tokens(&tape.facts_of(response).raw);
             }
-            let known = scenario.endpoints[response.endpoint as usize].reached != WithinReach::Misses;
-            (response.outcome == TapeEntry::Answer && known).then_some((index, response.body))
+            (response.outcome == TapeEntry::Answer && scenario.meets(response)).then_some((index, response.body))
         })
         .collect();
-    // The next use of each answer's body, by place in `answers`; behind the end if there is none.
-    let mut next = vec![usize::MAX; answers.len()];
+    let bodies: BTreeSet<u32> = answers.iter().map(|&(_, body)| body).collect();
+    bounds.repeats += (answers.len() - bodies.len()) as u64;
+    bounds.unlimited += savings(tape, scenario, &answers, cleared).iter().sum::<u64>();
+    let taken: Vec<AnsweredBody> = answers.into_iter().filter(|&(index, _)| is_cached(tape, scenario, index)).collect();
+    let mut saved = savings(tape, scenario, &taken, cleared);
+    let hits = hits_max(&taken, &saved, scenario.lru_size);
+    // Belady gives the most hits, not those that save most: as many of the largest are more than any cache gets.
+    saved.sort_unstable_by_key(|&tokens| Reverse(tokens));
+    bounds.clairvoyant += saved.iter().take(hits).sum::<u64>();
+}
+
+/// Index of an answer, and its body.
+type AnsweredBody = (usize, u32);
+
+/// Whether L0 keeps an answer.
+fn is_cached(tape: &Tape, scenario: &Scenario, index: usize) -> bool {
+    let response = &tape.responses[index];
+    let policy = &scenario.endpoints[response.endpoint as usize];
+    policy.dedup && tape.facts_of(response).raw.bytes >= policy.body_bytes_min.max(1)
+}
+
+/// What each answer saves as a reference to the first showing of its body that is still there.
+fn savings(tape: &Tape, scenario: &Scenario, answers: &[AnsweredBody], cleared: &IdMap<u32, u32>) -> Vec<u64> {
+    let mut showings: IdMap<u32, VecDeque<usize>> = IdMap::default();
+    let of_answer = |&(index, body): &AnsweredBody| {
+        let shown = showings.entry(body).or_default();
+        let is_gone = |&shown: &usize| cleared.get(&(shown as u32)).is_some_and(|&before| before <= index as u32);
+        while shown.front().is_some_and(is_gone) {
+            shown.pop_front();
+        }
+        let saved = shown.front().map_or(0, |&shown| saved(tape, scenario, index, shown));
+        shown.push_back(index);
+        saved
+    };
+    answers.iter().map(of_answer).collect()
+}
+
+/// The most references that a cache of so many entries can give, of those that save something: what is needed last makes
+/// room (Belady 1966).
+fn hits_max(answers: &[AnsweredBody], saved: &[u64], entries: usize) -> usize {
+    // The next use of each answer's body, by place in `answers`.
+    let mut next = vec![None; answers.len()];
     let mut last: IdMap<u32, usize> = IdMap::default();
     for (place, &(_, body)) in answers.iter().enumerate() {
-        if let Some(earlier) = last.insert(body, place) {
-            next[earlier] = place;
+        if let Some(earlier) = last.insert(body, place).filter(|_| saved[place] > 0) {
+            next[earlier] = Some(place);
         }
     }
-    let mut first_shown: IdMap<u32, usize> = IdMap::default();
-    // Cached bodies by their next use.
-    let mut cached: BTreeSet<(usize, u32)> = BTreeSet::new();
-    for (place, &(index, body)) in answers.iter().enumerate() {
-        let known = first_shown.get(&body).copied();
-        let alive = known.filter(|&shown| cleared.get(&(shown as u32)).is_none_or(|&before| before > index as u32));
-        let saved = alive.map_or(0, |shown| saved(tape, scenario, index, shown));
-        bounds.repeats += u64::from(known.is_some());
-        bounds.unlimited += saved;
-        if cached.remove(&(place, body)) {
-            bounds.clairvoyant += saved;
-        }
-        if alive.is_none() {
-            first_shown.insert(body, index);
-        }
-        if next[place] != usize::MAX {
-            cached.insert((next[place], body));
-            if cached.len() > scenario.lru_size {
-                cached.pop_last();
-            }
+    let (mut cached, mut hits) = (BTreeSet::new(), 0);
+    for (place, next) in next.into_iter().enumerate() {
+        hits += usize::from(cached.remove(&place));
+        cached.extend(next);
+        if cached.len() > entries {
+            cached.pop_last();
         }
     }
+    hits
 }
 
 /// What a reference from one answer to an earlier one saves.

@@ -540,7 +540,7 @@ fn plain_hits(story: &Story, capacity: usize) -> BTreeSet<u32> {
         if context.replace(here) != Some(here) {
             cache.clear();
         }
-        if response.outcome != TapeEntry::Answer {
+        if response.outcome != TapeEntry::Answer || story.tape.facts_of(response).raw.bytes < 200 {
             continue;
         }
         if let Some(place) = cache.iter().position(|&body| body == response.body) {
@@ -553,6 +553,23 @@ fn plain_hits(story: &Story, capacity: usize) -> BTreeSet<u32> {
         }
     }
     hits
+}
+
+#[test]
+fn the_clairvoyant_cache_keeps_what_l0_keeps_and_saves_what_is_large() {
+    let facts = || vec![prose(0, 20), prose(1, 100), prose(2, 5_000)];
+    let of = |bodies: &[u32]| {
+        let story = Story::new(facts()).set("dedup.lru_size", "1");
+        let story = bodies.iter().fold(story, |story, &body| story.again(body));
+        let scenario = Scenario::new(&story.settings, &story.tape, OPTIONS);
+        (story.ledger(OPTIONS).total.saved_by(LayerId::L0), bounds(&story.tape, &scenario))
+    };
+    // One of two repeats can be answered.
+    let (_, found) = of(&[1, 2, 1, 2]);
+    assert!(found.clairvoyant > 4_900 && found.clairvoyant < found.unlimited, "{found:?}");
+    // A body that is too small takes nobody's place.
+    let (saved, found) = of(&[0, 1, 0, 1]);
+    assert!(saved > 0 && saved <= found.clairvoyant, "{saved} {found:?}");
 }
 
 /// Anybody who can change, see or miss the answers of any of the three tools.
@@ -638,7 +655,8 @@ proptest! {
 
     #[test]
     fn any_story_balances_and_hits_as_a_plain_cache_does(rows in stories(), capacity in 1_usize..7) {
-        let facts = (0..6).map(|name| prose(name, 100)).collect();
+        // Two of them are too small for a hint.
+        let facts = (0..6).map(|name| prose(name, [20, 40, 100, 130, 700, 5_000][usize::from(name)])).collect();
         let mut story = Story::new(facts).set("dedup.lru_size", &capacity.to_string());
         for (body, session, chain, partition, failed) in rows {
             story = story.show(body, |r| {
