@@ -1,6 +1,6 @@
 //! Several configurations side by side: two files per endpoint, or the cells of a grid.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use rayon::prelude::*;
 use serde_json::{Value, json};
@@ -52,11 +52,11 @@ impl<'s> ReplayGrid<'s> {
         self.scenarios.cells.iter().zip(&self.cells)
     }
 
-    /// How tokens were counted, in words.
+    /// How tokens were counted, in words: each way once, in the order of the cells.
     pub fn counters(&self) -> String {
-        let mut counted: Vec<&str> = self.cells.iter().map(|(tokens, _)| tokens.as_str()).collect();
-        counted.dedup();
-        counted.join(" | ")
+        let mut seen = BTreeSet::new();
+        let counted = self.cells.iter().map(|(tokens, _)| tokens.as_str());
+        counted.filter(|tokens| seen.insert(*tokens)).collect::<Vec<_>>().join(" | ")
     }
 
     /// The swept keys that make no difference, whatever the others are.

@@ -226,6 +226,18 @@ fn telemetry_names_templates_as_published_and_servers_only_if_asked() {
 }
 
 #[test]
+fn a_sweep_names_each_way_to_count_once() {
+    let home = home_with(4);
+    let counted = |first: &str, second: &str| {
+        let out = home.run(&["replay", "--sweep", first, "--sweep", second]).out;
+        out.lines().find(|line| line.starts_with("tokens")).unwrap_or_default().to_owned()
+    };
+    let (sizes, tokenizers) = ("dedup.lru_size=3,5", "profiles.tokenizer.active=anthropic_class,ollama_bpe");
+    let told = counted(tokenizers, sizes);
+    assert_eq!((told.matches(" | ").count(), counted(sizes, tokenizers)), (1, told));
+}
+
+#[test]
 fn a_sweep_is_a_grid_and_each_cell_is_the_replay_of_its_configuration() {
     let home = home_with(40);
     let report = home.json(&["replay", "--sweep", "dedup.lru_size=1,5", "--sweep", "dedup.min_body_chars=200,100000"]);
