@@ -21,8 +21,8 @@ use crate::shell::arguments::OutputArgs;
 use crate::shell::context::Context;
 use crate::telemetry;
 use crate::telemetry::{
-    Annotated, Citations, EventFile, Pass, Surroundings, TelemetryPlace, UsedWhen, annotate, annotated_path,
-    event_files, is_annotated,
+    Annotated, Citations, EventFile, Pass, Standing, Surroundings, TelemetryPlace, TelemetryRules, UsedWhen, annotate,
+    annotated_path, event_files, holds_events, is_annotated,
 };
 
 /// Say of every response that was prefetched whether the agent used it, in a copy of the telemetry.
@@ -67,31 +67,6 @@ struct AnnotatedOutput {
     standing: Standing,
 }
 
-/// What prefetch events say of themselves.
-#[derive(Clone, Copy, Default)]
-struct Standing {
-    used: u64,
-    told: u64,
-}
-
-impl Standing {
-    fn of(text: &[u8]) -> Self {
-        let mut standing = Self::default();
-        for event in events(text).filter(|event| event["enricher_prefetched"] == true) {
-            if let Some(used) = event["cited_in_next_n_turns"].as_bool() {
-                standing.told += 1;
-                standing.used += u64::from(used);
-            }
-        }
-        standing
-    }
-
-    fn of_all(done: &[AnnotatedOutput]) -> Share {
-        let sum = |of: fn(&Self) -> u64| done.iter().map(|file| of(&file.standing)).sum();
-        Share::new(sum(|one| one.used), sum(|one| one.told))
-    }
-}
-
 /// The files found, by what becomes of them.
 #[derive(Default)]
 struct Inputs {
@@ -116,6 +91,7 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<()> {
         lookahead: args.lookahead,
         overwrite: args.overwrite,
         mutates: &|tool| words.file_mutate_tools.contains(tool),
+        recycled_gap_ms: data.parsed::<TelemetryRules>("telemetry.toml")?.recycled_gap_ms(),
     };
     let done = inputs.files.iter().map(|path| file(path, &pass, args.dry_run)).collect::<Result<Vec<_>>>()?;
     let mut total = Citations::default();
@@ -201,7 +177,7 @@ fn origin(place: &TelemetryPlace) -> &'static str {
 
 fn file(path: &Path, pass: &Pass<'_>, dry_run: bool) -> Result<AnnotatedOutput> {
     let text = crate::base::files::read(path).map_err(|cause| Error::io("reading", path, &cause))?;
-    let Annotated { text, counts } = annotate(&text, pass);
+    let Annotated { text, counts, standing } = annotate(&text, pass);
     // A copy without any judgement would only keep readers from what is appended to the original.
     let output = (counts.prefetches > 0).then(|| annotated_path(path));
     if let Some(output) = output.as_deref().filter(|_| !dry_run) {
@@ -212,18 +188,7 @@ fn file(path: &Path, pass: &Pass<'_>, dry_run: bool) -> Result<AnnotatedOutput> 
         }
         write_private(output, &text)?;
     }
-    let standing = if output.is_some() { Standing::of(&text) } else { Standing::default() };
     Ok(AnnotatedOutput { path: path.to_owned(), output, counts, standing })
-}
-
-/// Whether a file is one of telemetry: some line has a session and a time.
-fn holds_events(text: &[u8]) -> bool {
-    events(text).any(|event| ["session_hash", "ts_ms"].iter().all(|key| !event[key].is_null()))
-}
-
-/// The lines that are JSON.
-fn events(text: &[u8]) -> impl Iterator<Item = Value> {
-    text.split(|byte| *byte == b'\n').filter_map(|line| serde_json::from_slice(line).ok())
 }
 
 fn tell(
@@ -262,7 +227,7 @@ fn tell(
     }
     if total.kept > 0 {
         let stands = if args.dry_run { "as it would stand" } else { "as it stands" };
-        writeln!(err, "# used {stands} in the annotated form: {}", share_words(&Standing::of_all(done)))?;
+        writeln!(err, "# used {stands} in the annotated form: {}", share_words(&standing(done)))?;
     }
     let counts = [
         (total.set, "set"),
@@ -284,6 +249,12 @@ fn tell(
         writeln!(err, "# left as they are: {}", counted(count, noun))?;
     }
     Ok(())
+}
+
+/// What all events say of themselves.
+fn standing(done: &[AnnotatedOutput]) -> Share {
+    let Standing { used, told } = done.iter().map(|file| file.standing).sum();
+    Share::new(used, told)
 }
 
 fn share_words(share: &Share) -> String {
@@ -330,7 +301,7 @@ fn json_fields(args: &Args, inputs: &Inputs, done: &[AnnotatedOutput], total: &C
         "used": {
             "answer": share(total.share(UsedWhen::Answer)),
             "published": share(total.share(UsedWhen::Published)),
-            "standing": share(Standing::of_all(done)),
+            "standing": share(standing(done)),
         },
     })
 }

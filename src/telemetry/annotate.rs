@@ -12,7 +12,9 @@ use crate::base::json::{Cursor, JsonFault, JsonKind, RawStr};
 use crate::base::stats::Share;
 use crate::base::sums::adds_up;
 use crate::base::unpack::Packing;
+use crate::logs::trace::Millis;
 use crate::telemetry::field::{EventFields, Field, FieldValue};
+use crate::telemetry::gather::is_process_id;
 
 /// What the name of an annotated file ends in, before `.jsonl`.
 pub(super) const ANNOTATED: &str = ".annotated";
@@ -49,6 +51,8 @@ pub struct Pass<'a> {
     pub overwrite: bool,
     /// Whether a tool changes the file that it names.
     pub mutates: &'a dyn Fn(&str) -> bool,
+    /// Milliseconds without an event after which a process id is another process.
+    pub recycled_gap_ms: u64,
 }
 
 /// What was counted on the way.
@@ -108,6 +112,24 @@ adds_up!(
     Citations: lines, damaged_lines, events, prefetches, cited_by_name, judged_by_answer, cited_by_answer, cut_short, sampled, untraced, set, kept, uneditable
 );
 
+/// What prefetch events say of themselves, from whichever pass.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Standing {
+    /// Of [`Self::told`], those that were used.
+    pub used: u64,
+    /// Events that say whether they were used.
+    pub told: u64,
+}
+
+adds_up!(Standing: used, told);
+
+impl Standing {
+    fn tally(&mut self, cited: Option<bool>) {
+        self.told += u64::from(cited.is_some());
+        self.used += u64::from(cited == Some(true));
+    }
+}
+
 /// A file with the field set.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Annotated {
@@ -115,6 +137,13 @@ pub struct Annotated {
     pub text: Vec<u8>,
     /// What was counted.
     pub counts: Citations,
+    /// What stands in it now.
+    pub standing: Standing,
+}
+
+/// Whether a file is one of telemetry.
+pub fn holds_events(text: &[u8]) -> bool {
+    !records(text, &mut Citations::default()).is_empty()
 }
 
 /// Where the annotated form of a file stands: `x.jsonl` becomes `x.annotated.jsonl` beside it.
@@ -137,7 +166,7 @@ pub fn annotate(text: &[u8], pass: &Pass<'_>) -> Annotated {
     let by_name = cited_by_name(&records, pass.lookahead);
     let by_answer = cited_by_answer(&records, pass, &mut counts);
     let mut out = Vec::with_capacity(text.len());
-    let mut copied = 0;
+    let (mut copied, mut standing) = (0, Standing::default());
     for (at, record) in records.iter().enumerate().filter(|(_, record)| record.prefetched) {
         counts.tally(record, by_name[at], by_answer[at]);
         let wanted = match pass.definition {
@@ -146,20 +175,23 @@ pub fn annotate(text: &[u8], pass: &Pass<'_>) -> Annotated {
         };
         if record.cited.is_some() && (wanted.is_none() || !pass.overwrite) {
             counts.kept += 1;
+            standing.tally(record.cited);
             continue;
         }
         let Some(cited) = wanted else { continue };
         let Some((place, field)) = edit(text, record, cited) else {
             counts.uneditable += 1;
+            standing.tally(record.cited);
             continue;
         };
         counts.set += 1;
+        standing.tally(wanted);
         out.extend_from_slice(&text[copied..place.start]);
         out.extend_from_slice(field.as_bytes());
         copied = place.end;
     }
     out.extend_from_slice(&text[copied..]);
-    Annotated { text: out, counts }
+    Annotated { text: out, counts, standing }
 }
 
 /// An event as far as citation goes. Texts are as they are spelled: one writer spells alike.
@@ -173,6 +205,8 @@ struct CitationEvent<'a> {
     reader: (&'a [u8], bool),
     /// Compactions before it: what was shown before one is no longer there.
     partition: u32,
+    /// When it was recorded.
+    ts: Option<Millis>,
     tool: RawStr<'a>,
     /// Hash of the content; empty if it was not recorded.
     body: &'a [u8],
@@ -200,6 +234,7 @@ impl<'a> CitationEvent<'a> {
             session: session.0,
             reader: (agent, agent.is_empty() && sidechain),
             partition: fields.count(Field::Partition),
+            ts: fields.whole(Field::Time),
             tool,
             body: fields.text(Field::Content).0,
             path: fields.text(Field::Path).0,
@@ -311,10 +346,12 @@ fn cited_by_name(records: &[CitationEvent<'_>], lookahead: u32) -> Vec<bool> {
 /// Whether each prefetch was used, by [`UsedWhen::Answer`]; none where that cannot be told.
 fn cited_by_answer(records: &[CitationEvent<'_>], pass: &Pass<'_>, counts: &mut Citations) -> Vec<Option<bool>> {
     let mut cited = vec![None; records.len()];
-    let mut open: BTreeMap<_, (u32, Vec<Open>)> = BTreeMap::new();
+    let runs = runs(records, pass.recycled_gap_ms);
+    let mut open: BTreeMap<_, ((u32, u32), Vec<Open>)> = BTreeMap::new();
     for (at, record) in records.iter().enumerate().filter(|(_, record)| record.prefetched || !record.declined) {
-        let (partition, windows) = open.entry((record.session, record.reader)).or_default();
-        if std::mem::replace(partition, record.partition) != record.partition {
+        let (context, windows) = open.entry((record.session, record.reader)).or_default();
+        let here = (runs[at], record.partition);
+        if std::mem::replace(context, here) != here {
             windows.clear();
         }
         if record.prefetched {
@@ -336,6 +373,21 @@ fn cited_by_answer(records: &[CitationEvent<'_>], pass: &Pass<'_>, counts: &mut 
     }
     counts.cut_short = open.values().map(|(_, windows)| windows.len() as u64).sum();
     cited
+}
+
+/// Which process each event is of, counted in its session: a process id is handed out again.
+fn runs(records: &[CitationEvent<'_>], gap_ms: u64) -> Vec<u32> {
+    let mut last: BTreeMap<&[u8], (u32, Option<Millis>)> = BTreeMap::new();
+    let mut runs = vec![0; records.len()];
+    let is_recycled = |record: &CitationEvent<'_>| std::str::from_utf8(record.session).is_ok_and(is_process_id);
+    for (at, record) in records.iter().enumerate().filter(|(_, record)| is_recycled(record)) {
+        let (run, before) = last.entry(record.session).or_default();
+        let is_new = before.zip(record.ts).is_some_and(|(before, ts)| ts.abs_diff(before) > gap_ms);
+        *run += u32::from(is_new);
+        *before = record.ts.or(*before);
+        runs[at] = *run;
+    }
+    runs
 }
 
 /// What has to stand where in the file so that an event says whether it was used; none if that is not safe.

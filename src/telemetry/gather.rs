@@ -263,7 +263,8 @@ fn run_name(session: &str, run: u32) -> String {
     if run == 1 { session.to_owned() } else { format!("{session}#{run}") }
 }
 
-fn is_process_id(session: &str) -> bool {
+/// Whether a recorder named a session by the id of its process.
+pub(super) fn is_process_id(session: &str) -> bool {
     let digits = session.strip_prefix("mcp_").unwrap_or_default();
     !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit())
 }

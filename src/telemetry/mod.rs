@@ -13,7 +13,9 @@ mod places;
 mod read;
 mod retention;
 
-pub use annotate::{Annotated, Citations, Pass, UsedWhen, annotate, annotated_path, is_annotated};
+pub use annotate::{
+    Annotated, Citations, Pass, Standing, UsedWhen, annotate, annotated_path, holds_events, is_annotated,
+};
 pub use event::{CONTEXT_EVENT, ContextLine, PipelineEvent, SessionSummary, SummaryLine};
 pub use parse::ParseCounts;
 pub use places::{EventFile, Surroundings, TelemetryPlace, event_files, places};

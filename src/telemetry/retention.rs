@@ -106,3 +106,10 @@ pub struct TelemetryRules {
     /// Tokens of a call's name in a hint.
     pub handle_tokens: u8,
 }
+
+impl TelemetryRules {
+    /// [`Self::recycled_gap_hours`] in milliseconds.
+    pub fn recycled_gap_ms(&self) -> u64 {
+        u64::from(self.recycled_gap_hours) * 3_600_000
+    }
+}

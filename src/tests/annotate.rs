@@ -90,7 +90,7 @@ fn mutates(tool: &str) -> bool {
 }
 
 fn pass(definition: UsedWhen, lookahead: u32) -> Pass<'static> {
-    Pass { definition, lookahead, overwrite: false, mutates: &mutates }
+    Pass { definition, lookahead, overwrite: false, mutates: &mutates, recycled_gap_ms: 12 * 3_600_000 }
 }
 
 /// What each event of an annotated text says about its use.
@@ -263,7 +263,7 @@ fn the_lookahead_is_as_long_as_asked_for() {
 fn edited(line: &str, overwrite: bool) -> (String, Citations) {
     let whole = format!("{line}\n{}", READ.line());
     let pass = Pass { overwrite, ..pass(UsedWhen::Answer, 3) };
-    let Annotated { text, counts } = annotate(whole.as_bytes(), &pass);
+    let Annotated { text, counts, .. } = annotate(whole.as_bytes(), &pass);
     let text = String::from_utf8(text).unwrap();
     (text.strip_suffix(&format!("\n{}", READ.line())).unwrap().to_owned(), counts)
 }
@@ -318,13 +318,13 @@ fn events_without_a_line_of_their_own_are_judged_and_damaged_lines_left() {
     let (ahead, read) = (AHEAD.line(), READ.line());
     let (ahead, read) = (ahead.trim(), read.trim());
     let glued = format!("{ahead} {read}\n");
-    let Annotated { text, counts } = annotate(glued.as_bytes(), &pass(UsedWhen::Answer, 3));
+    let Annotated { text, counts, .. } = annotate(glued.as_bytes(), &pass(UsedWhen::Answer, 3));
     let ending = format!(",\"{FIELD}\":true}}");
     assert_eq!(String::from_utf8(text).unwrap(), glued.replacen('}', &ending, 1));
     assert_eq!((counts.events, counts.set, counts.damaged_lines), (2, 1, 0));
     // The first of two is whole, but nobody knows what the line was meant to be.
     let torn = format!("{ahead}{}\n{read}\n", &read[..40]);
-    let Annotated { text, counts } = annotate(torn.as_bytes(), &pass(UsedWhen::Answer, 3));
+    let Annotated { text, counts, .. } = annotate(torn.as_bytes(), &pass(UsedWhen::Answer, 3));
     assert_eq!(text, torn.as_bytes());
     assert_eq!((counts.cited_by_answer, counts.uneditable, counts.damaged_lines), (1, 1, 1));
 }
@@ -349,7 +349,7 @@ fn summaries_other_records_and_damage_stay_byte_for_byte() {
         text.push(b'\n');
     }
     text.extend_from_slice(READ.line().trim().as_bytes());
-    let Annotated { text: annotated, counts } = annotate(&text, &pass(UsedWhen::Answer, 1));
+    let Annotated { text: annotated, counts, .. } = annotate(&text, &pass(UsedWhen::Answer, 1));
     let place = AHEAD.line().len() - 2;
     let expected = [&text[..place], format!(",\"{FIELD}\":true").as_bytes(), &text[place..]].concat();
     assert_eq!(annotated, expected);
@@ -359,7 +359,7 @@ fn summaries_other_records_and_damage_stay_byte_for_byte() {
 #[test]
 fn nothing_gives_nothing() {
     for text in ["", "\n", "\n\n  \n"] {
-        let Annotated { text: annotated, counts } = annotate(text.as_bytes(), &pass(UsedWhen::Published, 3));
+        let Annotated { text: annotated, counts, .. } = annotate(text.as_bytes(), &pass(UsedWhen::Published, 3));
         assert_eq!((annotated, counts.events), (text.as_bytes().to_vec(), 0));
     }
 }
@@ -563,6 +563,31 @@ fn what_is_kept_is_not_called_annotated_and_the_rate_that_stands_is_told() {
     let judged = home.run(&["annotate", "--overwrite"]).err;
     assert!(judged.contains("2 prefetch events") && judged.contains("; written): 1 of 2"), "{judged}");
     assert!(!judged.contains("as it stands"), "{judged}");
+}
+
+#[test]
+fn events_without_a_line_of_their_own_stand_in_the_annotated_form_which_is_known_again() {
+    let home = Home::new();
+    // Two events on one line behind a mark, the first without a time; nothing else in the file.
+    let ahead = AHEAD.line().trim().replace("\"ts_ms\":7", "\"other\":7");
+    home.write(EVENTS, format!("\u{feff}{ahead}{}", READ.line()));
+    for _ in 0..2 {
+        let report = home.json(&["annotate"]);
+        assert_eq!((&report["used"]["standing"]["k"], &report["used"]["standing"]["n"]), (&json!(1), &json!(1)));
+    }
+}
+
+#[test]
+fn another_process_of_the_same_id_uses_nothing() {
+    let at = |said: &Said, session: &str, ts_ms: u64| {
+        let line = said.line().replace("\"session_hash\":\"s1\"", &format!("\"session_hash\":\"{session}\""));
+        line.replace("\"ts_ms\":7", &format!("\"ts_ms\":{ts_ms}"))
+    };
+    let used = |session: &str, hours: u64| {
+        let text = at(&AHEAD, session, 0) + &at(&READ, session, hours * 3_600_000);
+        cited(&annotate(text.as_bytes(), &pass(UsedWhen::Answer, 3)))[0]
+    };
+    assert_eq!((used("mcp_42", 12), used("mcp_42", 13), used("s1", 13)), (YES, NO, YES));
 }
 
 #[test]

@@ -72,10 +72,7 @@ impl Responses {
         let assumed = data.parsed::<TelemetryRules>("telemetry.toml")?;
         let places = telemetry::places(&wanted.input.input_dir, &surroundings(wanted.settings, context));
         let listing = TelemetryListing::new(places, wanted.window.start);
-        let request = TelemetryRequest {
-            window: wanted.window.clone(),
-            recycled_gap_ms: u64::from(assumed.recycled_gap_hours) * 3_600_000,
-        };
+        let request = TelemetryRequest { window: wanted.window.clone(), recycled_gap_ms: assumed.recycled_gap_ms() };
         let pool = thread_pool(wanted.input.threads)?;
         let mut telemetry = listing.read(&request, &pool, &|_| {});
         let mut log = std::mem::take(&mut telemetry.log);
