@@ -8,7 +8,7 @@ use crate::base::id::Id;
 use crate::base::names::{Names, Sym, mcp_server};
 use crate::cost::outcomes::outcomes;
 use crate::cost::shares::Thing;
-use crate::logs::timeline::requests::{Block, BlockKind, Marks, Request, SegmentCause, Timeline, ToolCall};
+use crate::logs::timeline::requests::{Block, BlockKind, Marks, NONE, Request, SegmentCause, Timeline, ToolCall};
 use crate::logs::trace::{NO_TIME, Place};
 use crate::whatif::sim::laid_out;
 
@@ -310,7 +310,8 @@ pub fn is_unlogged(name: &str) -> bool {
 
 /// With what something came that the log does not have.
 fn origin(timeline: &Timeline, index: usize, request: &Request) -> &'static str {
-    let cause = timeline.segments[request.segment as usize].cause;
+    let segment = &timeline.segments[request.segment as usize];
+    let goes_on = segment.after != NONE;
     let opens = laid_out::opens(timeline, index as u32);
     let before = index.checked_sub(1).map(|before| &timeline.requests[before]);
     let before = before.filter(|before| before.chain == request.chain);
@@ -318,8 +319,8 @@ fn origin(timeline: &Timeline, index: usize, request: &Request) -> &'static str 
     let thought = before.is_some_and(|before| {
         timeline.blocks[before.outputs.start as usize..before.outputs.end as usize].iter().any(hidden)
     });
-    match cause {
-        SegmentCause::Start if opens => "(not in the log: with the first prompt)",
+    match segment.cause {
+        SegmentCause::Start if opens && !goes_on => "(not in the log: with the first prompt)",
         SegmentCause::Compaction if opens => "(not in the log: after a compaction)",
         _ if request.marks.has(Marks::HUMAN) => "(not in the log: with a later prompt)",
         _ if thought => "(not in the log: after thinking without text)",
