@@ -565,7 +565,7 @@ fn a_longer_life_reads_more_and_another_lifetime_is_held_against_the_one_that_wa
 #[test]
 fn a_cache_that_is_kept_alive_is_no_cost_of_another_policy() {
     let home = home();
-    let idle = ["history-trim.keep_recent_exchanges=1000", "prompt-cache.keepalive_s=100", "prompt-cache.slack_s=0"];
+    let idle = ["history-trim.history_trimming=false", "prompt-cache.keepalive_s=100", "prompt-cache.slack_s=0"];
     let report = report(&home, "history-trim", &set(&idle));
     assert!(report["extra_costs"].to_string().contains("keep_alive"), "{}", report["extra_costs"]);
     assert_eq!(report["baseline"], report["simulated"]);
