@@ -120,13 +120,13 @@ impl<'a> Node<'a> {
     /// What a list or a table is where something else is expected, or something else where they are.
     fn unfit(self, expected: &dyn Expected) -> TomlFault {
         let found = match self {
-            Node::Table(_) => Unexpected::Map,
+            Node::Table(_) | Node::Value(Value::InlineTable(_)) => Unexpected::Map,
             Node::Value(Value::Array(_)) | Node::Tables(_) => Unexpected::Seq,
             Node::Value(Value::String(text)) => Unexpected::Str(text.value()),
             Node::Value(Value::Integer(number)) => Unexpected::Signed(*number.value()),
             Node::Value(Value::Float(number)) => Unexpected::Float(*number.value()),
             Node::Value(Value::Boolean(truth)) => Unexpected::Bool(*truth.value()),
-            Node::Value(Value::Datetime(_) | Value::InlineTable(_)) => Unexpected::Other("date"),
+            Node::Value(Value::Datetime(_)) => Unexpected::Other("date"),
         };
         TomlFault::invalid_type(found, expected).within(self.span())
     }

@@ -125,9 +125,8 @@ pub fn model_uses(history: &History, names: &Names) -> Vec<ModelUse> {
             continue;
         }
         let row = uses.entry(id).or_insert(ModelUse { id: id.to_owned(), messages: 0, prompt_tokens_max: 0 });
-        let usage = &message.usage;
         row.messages += 1;
-        row.prompt_tokens_max = row.prompt_tokens_max.max(usage.input + usage.cache_creation + usage.cache_read);
+        row.prompt_tokens_max = row.prompt_tokens_max.max(message.prompt_tokens());
     }
     uses.into_values().collect()
 }

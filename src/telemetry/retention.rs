@@ -3,6 +3,7 @@
 use serde::Deserialize;
 use serde_json::Value;
 
+use crate::base::numbers::HOUR_MS;
 use crate::logs::trace::Millis;
 use crate::telemetry::event::CONTEXT_EVENT;
 
@@ -110,6 +111,6 @@ pub struct TelemetryRules {
 impl TelemetryRules {
     /// [`Self::recycled_gap_hours`] in milliseconds.
     pub fn recycled_gap_ms(&self) -> u64 {
-        u64::from(self.recycled_gap_hours) * 3_600_000
+        u64::from(self.recycled_gap_hours) * HOUR_MS as u64
     }
 }

@@ -17,6 +17,7 @@ use serde_json::{Value, json};
 use crate::base::error::{Error, Result};
 use crate::base::id::{Id, IdSet};
 use crate::frames::input::{Input, missing};
+use crate::logs::call_texts::CallKey;
 use crate::logs::read::Failure;
 use crate::logs::{call_texts, window};
 use crate::whatif::arg_check::coercion::value;
@@ -328,11 +329,16 @@ fn checked(input: &Input, workload: &Workload, rules: &Rules, checker: &Checker)
     let check = |tool: &str, version: Option<&str>, input: &[u8]| checker.check(tool, version, input);
     let (calls, failures) = call_texts::read_all(&input.jobs(), rules.truth.chars, &input.pool, &check);
     let mut found = ArgCheck::default();
-    // A window is one of requests: calls count with the request that made them.
-    let within: Option<IdSet<Id>> =
-        (input.window != window::ALL).then(|| workload.timeline.counted().map(|(_, request)| request.id).collect());
-    let is_within = |message: &Id| within.as_ref().is_none_or(|messages| messages.contains(message));
-    for (_, call) in calls.iter().filter(|((message, _), _)| is_within(message)) {
+    // A window is one of requests: calls count with the request that made them. One whose message has no id is known by its own.
+    let timeline = &workload.timeline;
+    let within: Option<IdSet<Id>> = (input.window != window::ALL).then(|| {
+        let messages = timeline.counted().map(|(_, request)| request.id);
+        messages.chain(timeline.counted_calls().map(|(_, call)| call.id)).collect()
+    });
+    let is_within = |(message, call): &CallKey| {
+        within.as_ref().is_none_or(|within| within.contains(if message.is_some() { message } else { call }))
+    };
+    for (_, call) in calls.iter().filter(|(key, _)| is_within(key)) {
         let answer = call.answer.as_ref().map(|(is_error, text)| (*is_error, text.as_str()));
         tally(&mut found, &call.tool, &call.verdict, rules.truth.of(answer));
     }

@@ -75,8 +75,7 @@ impl ReplayedLayers {
 fn places_in(timeline: &Timeline, history: &History) -> Vec<Option<u32>> {
     let mut known: HashMap<Id, HashMap<Id, VecDeque<u32>>> = HashMap::new();
     for (index, call) in (0..).zip(&timeline.calls) {
-        let chain = &timeline.chain(timeline.request(timeline.request_of_block(call.asked)).chain);
-        let session = timeline.sessions[chain.session as usize].id;
+        let session = timeline.session_of(timeline.request(timeline.request_of_block(call.asked))).id;
         known.entry(call.id).or_default().entry(session).or_default().push_back(index);
     }
     let place = |call: &Call| {
