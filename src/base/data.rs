@@ -49,10 +49,8 @@ pub struct DataFile {
 }
 
 impl Data {
-    /// The shipped files, overridden one by one by those in `dir`.
-    ///
-    /// # Errors
-    /// If `dir` is given and is no directory, holds no data file, or another version of one that cannot be overridden.
+    /// The shipped files, overridden one by one by those in `dir`. An error if `dir` is given and is no directory,
+    /// holds no data file, or another version of one that cannot be overridden.
     pub fn new(dir: Option<&Path>) -> Result<Self> {
         let Some(dir) = dir else { return Ok(Self::default()) };
         let place = dir.shown();
@@ -75,9 +73,6 @@ impl Data {
     }
 
     /// Names the files that override shipped ones; [`Id::NONE`] if there is no directory of them.
-    ///
-    /// # Errors
-    /// If one of them cannot be read.
     pub fn overrides(&self) -> Result<Id> {
         let Some(dir) = &self.dir else { return Ok(Id::NONE) };
         let names = Self::names().filter(|name| dir.join(name).exists());
@@ -94,9 +89,6 @@ impl Data {
     }
 
     /// A data file with the place that it was read from.
-    ///
-    /// # Errors
-    /// If the overriding file cannot be read, or no such file is shipped.
     pub fn file(&self, name: &str) -> Result<DataFile> {
         if let Some(path) = self.dir.as_ref().map(|dir| dir.join(name)).filter(|path| path.exists()) {
             let text = files::read_to_string(&path).map_err(|cause| Error::io("reading", &path, &cause))?;
@@ -109,34 +101,22 @@ impl Data {
     }
 
     /// What `parse` makes of the text of a data file and of its place.
-    ///
-    /// # Errors
-    /// See [`Data::file`], and whatever `parse` finds.
     pub fn read<T>(&self, name: &str, parse: impl FnOnce(&str, &str) -> Result<T>) -> Result<T> {
         let file = self.file(name)?;
         parse(&file.text, &file.place)
     }
 
     /// A data file as a type.
-    ///
-    /// # Errors
-    /// See [`Data::file`], and if it does not fit.
     pub fn parsed<T: DeserializeOwned>(&self, name: &str) -> Result<T> {
         self.file(name)?.parsed()
     }
 
     /// The text of a data file, for who asks whether it changed.
-    ///
-    /// # Errors
-    /// See [`Data::file`].
     pub fn text(&self, name: &str) -> Result<Cow<'static, str>> {
         self.file(name).map(|file| file.text)
     }
 
-    /// What a rule says of itself, by the name of its files: Markdown.
-    ///
-    /// # Errors
-    /// If it says nothing.
+    /// What a rule says of itself, by the name of its files: Markdown. An error if it says nothing.
     pub fn rule_page(rule: &str) -> Result<&'static str> {
         let page = RULES.get_file(format!("docs/{rule}.md")).and_then(File::contents_utf8);
         page.ok_or_else(|| Error::failed(format!("there is no page rules/docs/{rule}.md")))
@@ -150,26 +130,17 @@ impl Data {
 
 impl DataFile {
     /// The file as a type.
-    ///
-    /// # Errors
-    /// If it does not fit.
     pub fn parsed<T: DeserializeOwned>(&self) -> Result<T> {
         fitting(&self.text, &self.place)
     }
 }
 
 /// TOML as a type; `place` is where it stands.
-///
-/// # Errors
-/// If it does not fit.
 pub fn typed<T: DeserializeOwned>(text: &str, place: &str) -> Result<T> {
     toml::parsed(text).map_err(|fault| Error::failed(fault.at(place)))
 }
 
 /// The same, with advice for a data file.
-///
-/// # Errors
-/// If it does not fit.
 pub fn fitting<T: DeserializeOwned>(text: &str, place: &str) -> Result<T> {
     typed(text, place).map_err(|fault| fault.hint("compare it with the file that devboy ships"))
 }

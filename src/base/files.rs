@@ -41,10 +41,7 @@ pub enum WriteStep {
 }
 
 /// Opens a regular file to read it. Links are followed; a pipe, a socket or a device is refused without waiting for it,
-/// except for what the user hands over already open (`/dev/stdin`, `/dev/fd/…`).
-///
-/// # Errors
-/// Whatever the disk says, or that it is no regular file.
+/// except for what the user hands over already open (`/dev/stdin`, `/dev/fd/…`). An error if it is no regular file.
 pub fn open(path: &Path) -> Result<SourceFile> {
     step(WriteStep::Open, path)?;
     if path == Path::new("/dev/stdin") || path.starts_with("/dev/fd") {
@@ -90,25 +87,17 @@ impl Seek for SourceFile {
 }
 
 /// The content of a regular file; see [`open`].
-///
-/// # Errors
-/// See [`open`].
 pub fn read(path: &Path) -> Result<Vec<u8>> {
     whole(open(path)?)
 }
 
-/// The text of a regular file; see [`open`].
-///
-/// # Errors
-/// See [`open`]; also if it is no UTF-8.
+/// The text of a regular file; see [`open`]. An error if it is no UTF-8.
 pub fn read_to_string(path: &Path) -> Result<String> {
     String::from_utf8(read(path)?).map_err(|_| Error::new(ErrorKind::InvalidData, "stream did not contain valid UTF-8"))
 }
 
-/// The content of a file that devboy keeps for itself: not read through a symbolic link.
-///
-/// # Errors
-/// Whatever the disk says, or that it is a link or no regular file.
+/// The content of a file that devboy keeps for itself: not read through a symbolic link. An error if it is a link or no
+/// regular file.
 pub fn read_own(path: &Path) -> Result<Vec<u8>> {
     step(WriteStep::Open, path)?;
     no_link_here(path)?;
@@ -117,9 +106,6 @@ pub fn read_own(path: &Path) -> Result<Vec<u8>> {
 }
 
 /// What lies in a directory, by name; all of it or nothing.
-///
-/// # Errors
-/// Whatever the disk says.
 pub fn list(directory: &Path) -> Result<Vec<PathBuf>> {
     step(WriteStep::Open, directory)?;
     let mut paths = fs::read_dir(directory)?.map(|entry| Ok(entry?.path())).collect::<Result<Vec<_>>>()?;
@@ -133,20 +119,16 @@ fn whole(mut file: SourceFile) -> Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Writes a file that is not in use yet and waits until it is on the disk. What cannot be written whole is removed.
-///
-/// # Errors
-/// Whatever the disk says, or that a link or something else stands in its place.
+/// Writes a file that is not in use yet and waits until it is on the disk. What cannot be written whole is removed. An
+/// error if a link or something else stands in its place.
 pub fn write_new(path: &Path, bytes: &[u8]) -> Result<()> {
     let mut file = create(path)?;
     let written = write(&mut file, path, bytes).and_then(|()| sync(&file, path));
     written.inspect_err(|_| remove(path))
 }
 
-/// Makes a file with this content, unless there is one by then: that one stays. `temporary` is as in [`replace`].
-///
-/// # Errors
-/// Whatever the disk says; nothing lies beside the file then.
+/// Makes a file with this content, unless there is one by then: that one stays. `temporary` is as in [`replace`]. If
+/// the disk refuses, nothing lies beside the file.
 pub fn keep_first(path: &Path, temporary: &Path, bytes: &[u8]) -> Result<()> {
     write_new(temporary, bytes)?;
     // Unlike a rename, a link never takes the place of what is there.
@@ -159,10 +141,7 @@ pub fn keep_first(path: &Path, temporary: &Path, bytes: &[u8]) -> Result<()> {
 }
 
 /// Puts new content in the place of a file: whoever opens it sees the old or the new, whole. `temporary` is a name beside
-/// it that nobody else uses.
-///
-/// # Errors
-/// Whatever the disk says; the file is then as it was, and nothing lies beside it.
+/// it that nobody else uses. If the disk refuses, the file is as it was, and nothing lies beside it.
 pub fn replace(path: &Path, temporary: &Path, bytes: &[u8]) -> Result<()> {
     // A killed run, or somebody else, may have left something under that name.
     remove(temporary);
@@ -184,17 +163,11 @@ pub struct Growing {
 
 impl Growing {
     /// Begins the file.
-    ///
-    /// # Errors
-    /// See [`write_new`].
     pub fn begin(path: &Path) -> Result<Self> {
         Ok(Self { file: create(path)?, path: path.to_owned(), sum: Xxh3::new(), is_whole: false })
     }
 
     /// Waits until all is on the disk; gives the hash of all bytes ([`Id::of`]).
-    ///
-    /// # Errors
-    /// Whatever the disk says.
     pub fn finish(mut self) -> Result<Id> {
         sync(&self.file, &self.path)?;
         self.is_whole = true;
@@ -223,25 +196,16 @@ impl Drop for Growing {
 }
 
 /// Opens a file of devboy's own to write it from its start, private to the user.
-///
-/// # Errors
-/// See [`write_new`].
 pub fn create(path: &Path) -> Result<File> {
     own(OpenOptions::new().create(true).truncate(true).write(true), path)
 }
 
 /// The same for a file that must not be there yet.
-///
-/// # Errors
-/// See [`write_new`].
 pub fn create_new(path: &Path) -> Result<File> {
     own(OpenOptions::new().create_new(true).write(true), path)
 }
 
 /// Opens a file of devboy's own to read and write it where it is, making it if need be.
-///
-/// # Errors
-/// See [`write_new`].
 pub fn open_or_create(path: &Path) -> Result<File> {
     own(OpenOptions::new().create(true).truncate(false).read(true).write(true), path)
 }
@@ -255,36 +219,24 @@ fn own(options: &mut OpenOptions, path: &Path) -> Result<File> {
 }
 
 /// Adds bytes where the file stands.
-///
-/// # Errors
-/// Whatever the disk says.
 pub fn write(file: &mut File, path: &Path, bytes: &[u8]) -> Result<()> {
     step(WriteStep::Write, path)?;
     file.write_all(bytes)
 }
 
 /// Waits until what was written is on the disk.
-///
-/// # Errors
-/// Whatever the disk says.
 pub fn sync(file: &File, path: &Path) -> Result<()> {
     step(WriteStep::Sync, path)?;
     file.sync_all()
 }
 
 /// Makes renames in a directory durable. Only Unix can open a directory.
-///
-/// # Errors
-/// Whatever the disk says.
 pub fn sync_dir(directory: &Path) -> Result<()> {
     step(WriteStep::Sync, directory)?;
     if cfg!(unix) { File::open(directory)?.sync_all() } else { Ok(()) }
 }
 
-/// Puts a file in the place of another.
-///
-/// # Errors
-/// Whatever the disk says; both are then as they were.
+/// Puts a file in the place of another. If the disk refuses, both are as they were.
 pub fn rename(from: &Path, to: &Path) -> Result<()> {
     step(WriteStep::Rename, to)?;
     fs::rename(from, to)
@@ -296,9 +248,6 @@ pub fn remove(path: &Path) {
 }
 
 /// Makes a directory and those above it, private to the user.
-///
-/// # Errors
-/// Whatever the disk says.
 pub fn make_dir(directory: &Path) -> Result<()> {
     step(WriteStep::MakeDir, directory)?;
     let mut builder = DirBuilder::new();
@@ -312,10 +261,7 @@ pub fn make_dir(directory: &Path) -> Result<()> {
 }
 
 /// A lock file that nobody else holds; it is given back when the handle is dropped. `waiting` is called once if somebody
-/// else has it. Where the file system knows no locks there is none.
-///
-/// # Errors
-/// Whatever the disk says, or that the other one did not end in time.
+/// else has it. Where the file system knows no locks there is none. An error if the other one did not end in time.
 pub fn lock(path: &Path, waiting: &dyn Fn()) -> Result<File> {
     let file = open_or_create(path)?;
     wait(waiting, || file.try_lock())?;
@@ -323,9 +269,6 @@ pub fn lock(path: &Path, waiting: &dyn Fn()) -> Result<File> {
 }
 
 /// A share in a lock file that nobody else holds alone.
-///
-/// # Errors
-/// See [`lock`].
 pub fn share(path: &Path) -> Result<File> {
     let file = open_or_create(path)?;
     wait(&|| (), || file.try_lock_shared())?;
@@ -482,10 +425,7 @@ fn no_link_here(path: &Path) -> Result<()> {
     if cfg!(unix) { Ok(()) } else { no_link(path) }
 }
 
-/// Refuses a link.
-///
-/// # Errors
-/// If the path is one.
+/// Refuses a link. An error if the path is one.
 pub(crate) fn no_link(path: &Path) -> Result<()> {
     let is_link = fs::symlink_metadata(path).is_ok_and(|meta| meta.file_type().is_symlink());
     if is_link { Err(Error::new(ErrorKind::Unsupported, "is a symbolic link")) } else { Ok(()) }

@@ -66,10 +66,8 @@ impl<'b, R: Read> LineReader<'b, R> {
         self.offset
     }
 
-    /// The next line; `None` at the end of the stream.
-    ///
-    /// # Errors
-    /// What the source failed with, after the whole lines that came before.
+    /// The next line; `None` at the end of the stream. If the source fails, it does so after the whole lines that came
+    /// before.
     pub fn next_line(&mut self) -> std::io::Result<Option<ReadLine<'_>>> {
         loop {
             if let Some(length) = memchr(b'\n', &self.buffer[self.scanned..self.end]) {

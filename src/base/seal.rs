@@ -111,10 +111,8 @@ impl Seal {
     }
 }
 
-/// The secret beside a lake. A lake without a secret is given one, drawn by the system.
-///
-/// # Errors
-/// Whatever the disk says, or that the file holds something else.
+/// The secret beside a lake. A lake without a secret is given one, drawn by the system. An error if the file holds
+/// something else.
 pub fn kept_secret(lake: &Path) -> Result<[u8; SECRET_BYTES]> {
     let path = secret_file(lake);
     let stored = match files::read_own(&path) {
@@ -139,9 +137,6 @@ pub fn kept_secret(lake: &Path) -> Result<[u8; SECRET_BYTES]> {
 }
 
 /// Bytes drawn by the system, such as a new secret.
-///
-/// # Errors
-/// If the system has no source of chance.
 pub fn drawn<const N: usize>() -> Result<[u8; N]> {
     let mut bytes = [0; N];
     getrandom::fill(&mut bytes).map_err(|cause| Error::other(cause.to_string()))?;

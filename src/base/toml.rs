@@ -56,9 +56,6 @@ impl de::Error for TomlFault {
 }
 
 /// A text as a type.
-///
-/// # Errors
-/// If it is no TOML, or does not fit.
 pub fn parsed<T: DeserializeOwned>(text: &str) -> Result<T, TomlFault> {
     let document = document(text)?;
     T::deserialize(Node::Table(document.as_table())).map_err(|fault| fault.numbered(text))

@@ -31,9 +31,6 @@ pub struct Walk {
 
 impl Walk {
     /// Looks at a place, a directory or a file; gives its canonical path.
-    ///
-    /// # Errors
-    /// If it is not there, or cannot be reached.
     pub fn place(&mut self, path: &Path) -> Result<PathBuf> {
         let canonical = std::fs::canonicalize(path)?;
         let mut open = Vec::new();

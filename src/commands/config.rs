@@ -19,10 +19,7 @@ pub fn config_path(named: Option<&PathBuf>, context: &Context<'_>) -> Result<Pat
     })
 }
 
-/// What the usual configuration says.
-///
-/// # Errors
-/// If there is no place for it, or it is broken.
+/// What the usual configuration says. An error if there is no place for it, or it is broken.
 pub fn settings(context: &Context<'_>) -> Result<Settings> {
     Ok(Effective::resolve(&load_config(&config_path(None, context)?, false)?)?.settings)
 }

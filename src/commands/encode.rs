@@ -171,10 +171,7 @@ fn fit(args: &Args, request: &BudgetRequest<'_>, counter: &mut Counter, context:
     Ok(())
 }
 
-/// The format with this name.
-///
-/// # Errors
-/// If there is none.
+/// The format with this name. An error if there is none.
 fn format_named(name: &str) -> Result<&'static encode::Format> {
     let known = || {
         Error::usage(format!("there is no format \"{name}\"")).hint(format!("formats: {}", encode::ids().join(", ")))
@@ -193,10 +190,7 @@ fn encoded(format: &encode::Format, subject: &Subject<'_>, params: Params) -> Re
     }
 }
 
-/// The text on standard input; `example` is a command that has one.
-///
-/// # Errors
-/// If there is none, or it is not UTF-8.
+/// The text on standard input; `example` is a command that has one. An error if there is none, or it is not UTF-8.
 fn read_body(example: &str, context: &mut Context<'_>) -> Result<String> {
     let mut bytes = Vec::new();
     context.input.read_to_end(&mut bytes).map_err(|cause| Error::failed(format!("reading standard input: {cause}")))?;

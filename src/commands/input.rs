@@ -48,9 +48,6 @@ pub struct QuestionArgs {
 
 impl QuestionArgs {
     /// [`Input::read`] of the window that is asked for.
-    ///
-    /// # Errors
-    /// If there is no such window, else see there.
     pub fn read(&self, tier: u8, timeline: Option<TimelineDetail>, context: &mut Context<'_>) -> Result<Input> {
         let window = window::of(&self.window, context.now_ms)?;
         Input::read(&self.input, window, (tier, timeline), &self.output, context)
@@ -95,10 +92,7 @@ pub fn fields(window: Value, inputs: Value, damage: &BTreeMap<Reason, Quality>, 
 impl Input {
     /// Finds the logs that `args` ask for and brings what is known of them up to date; `tier` are the vocabularies in
     /// which the facts about bodies are wanted, one bit each, 0 for none. Who will ask for [`Input::timeline`], too, says in
-    /// which detail.
-    ///
-    /// # Errors
-    /// If no log can be found; the error lists the places looked at.
+    /// which detail. An error if no log can be found; the error lists the places looked at.
     pub fn read(
         args: &InputArgs,
         window: Range<Millis>,
@@ -130,9 +124,6 @@ impl Input {
     }
 
     /// Writes the JSON document of a command about this input; one that is redacted names no place on disk.
-    ///
-    /// # Errors
-    /// If that cannot be written.
     pub fn write_json(
         &self,
         command: &str,
@@ -148,9 +139,6 @@ impl Input {
     }
 
     /// Tells the user what is worth knowing about the input, malformed lines included.
-    ///
-    /// # Errors
-    /// If that cannot be written.
     pub fn tell(&self, output: &OutputArgs, context: &mut Context<'_>) -> Result<()> {
         self.tell_notes(output, context)?;
         let mut damaged = quality::of(&self.sources);
@@ -165,9 +153,6 @@ impl Input {
     }
 
     /// The same for who shows malformed lines in a table.
-    ///
-    /// # Errors
-    /// If that cannot be written.
     pub fn tell_notes(&self, output: &OutputArgs, context: &mut Context<'_>) -> Result<()> {
         if output.quiet {
             return Ok(());
@@ -191,18 +176,12 @@ impl Input {
         Ok(())
     }
 
-    /// Whether there is a session log among the files.
-    ///
-    /// # Errors
-    /// If there is none, unless `args` allow that.
+    /// Whether there is a session log among the files. An error if there is none, unless `args` allow that.
     pub fn expect_records(&self, args: &InputArgs) -> Result<()> {
         if args.allow_empty || self.has_records() { Ok(()) } else { Err(self.no_records()) }
     }
 
-    /// Whether there is a tool call in the window.
-    ///
-    /// # Errors
-    /// If there is none, unless `args` allow that.
+    /// Whether there is a tool call in the window. An error if there is none, unless `args` allow that.
     pub fn expect_calls(&mut self, args: &InputArgs) -> Result<()> {
         self.expect_records(args)?;
         if args.allow_empty || self.overview()?.calls > 0 {
@@ -223,10 +202,8 @@ pub struct BilledLogs {
 }
 
 impl BilledLogs {
-    /// Reads the logs.
-    ///
-    /// # Errors
-    /// If there are none, if no request with usage lies in the window (unless `asked` allows that), or if a data file does not fit.
+    /// Reads the logs. An error if there are none, if no request with usage lies in the window (unless `asked` allows
+    /// that), or if a data file does not fit.
     pub fn open(asked: &QuestionArgs, context: &mut Context<'_>) -> Result<Self> {
         let mut input = asked.read(0, Some(TimelineDetail::default()), context)?;
         input.expect_records(&asked.input)?;
@@ -251,9 +228,6 @@ impl BilledLogs {
 
 /// The client versions that are in use: of all logs, whatever part of them is asked about, since a setting reaches every client.
 /// `seen` are those of `input`: other logs are looked at only if they are no part of it.
-///
-/// # Errors
-/// If a data file does not fit.
 pub fn clients_in_use(
     asked: &QuestionArgs,
     (input, seen): (&Input, Versions),

@@ -18,9 +18,6 @@ use crate::shell::context::Context;
 use crate::shell::window;
 
 /// Counts as every report does and prints the sums. Fails if one does not add up.
-///
-/// # Errors
-/// If the logs cannot be read.
 pub fn run(args: &InputArgs, output: &OutputArgs, context: &mut Context<'_>) -> Result<Exit> {
     let mut input = Input::read(args, window::ALL, (0, Some(TimelineDetail::default())), output, context)?;
     let rules = input.data.parsed::<ToolUseRules>("tool_use.toml")?;

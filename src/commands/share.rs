@@ -179,10 +179,7 @@ fn show<'w>(args: &Args, user: &str, found: &'w [PersonWeek], context: &mut Cont
     args.export.send_mined(context, mined)
 }
 
-/// How names leave.
-///
-/// # Errors
-/// If they are to be keyed and there is no secret.
+/// How names leave. An error if they are to be keyed and there is no secret.
 pub fn naming(plain: bool, context: &Context<'_>) -> Result<FleetNaming> {
     if plain {
         return FleetNaming::new(None);
@@ -197,9 +194,6 @@ pub fn naming(plain: bool, context: &Context<'_>) -> Result<FleetNaming> {
 }
 
 /// Refuses a secret that could be guessed.
-///
-/// # Errors
-/// If it is too short.
 pub fn enough_secret(limits: &FleetLimits, plain: bool, context: &Context<'_>) -> Result<()> {
     let bytes = context.env.team_secret.as_ref().map_or(0, Vec::len);
     if plain || bytes >= limits.secret_bytes_min {
@@ -227,10 +221,8 @@ fn user(args: &Args, context: &Context<'_>) -> Result<String> {
     Ok(user)
 }
 
-/// What every session would have cost under the settings that a team asks about (`--what-if`).
-///
-/// # Errors
-/// If no log can be found, or a data file does not fit.
+/// What every session would have cost under the settings that a team asks about (`--what-if`). An error if no log can
+/// be found, or a data file does not fit.
 fn alternatives(
     args: &InputArgs,
     output: &OutputArgs,

@@ -23,10 +23,7 @@ const NOTHING_BILLED: &str = ": nothing was billed";
 const WIDEN: &str = "widen --since, --until or --days";
 
 /// The index of the session asked for; none if there is no session at all. `flags` are those with which a command sees the
-/// same logs.
-///
-/// # Errors
-/// If no session begins with the id, or several do; the error names those that are there.
+/// same logs. An error if no session begins with the id, or several do; the error names those that are there.
 pub fn asked_session(id: Option<&str>, timeline: &Timeline, input: &mut Input, flags: &str) -> Result<Option<u32>> {
     let ends = ends(timeline);
     let billed: BTreeSet<usize> =

@@ -19,9 +19,6 @@ use crate::frames::light::{AFTER, LightCall, NONE, Number};
 pub type BinCounts = BTreeMap<CountSubject, BTreeMap<(String, u32), i64>>;
 
 /// The counts of a contribution that keeps within its bounds.
-///
-/// # Errors
-/// What is wrong with it.
 pub fn checked(
     contribution: &Contribution,
     naming: &FleetNaming,
@@ -125,9 +122,6 @@ fn consistent(subject: &CountSubject, cells: &BTreeMap<(String, u32), i64>, all:
 }
 
 /// The counts of rows that keep within their bounds, and that give the counts of the same person and week.
-///
-/// # Errors
-/// What is wrong with them.
 pub fn counted(
     of: &Contribution,
     calls: &[LightCall],

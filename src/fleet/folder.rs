@@ -80,10 +80,7 @@ pub struct Judge<'a> {
 }
 
 impl Judge<'_> {
-    /// Reads directories.
-    ///
-    /// # Errors
-    /// If one cannot be read, or its roster is damaged.
+    /// Reads directories. An error if one cannot be read, or its roster is damaged.
     pub fn read(&self, directories: &[PathBuf]) -> Result<FolderContents> {
         let mut held = FolderContents::default();
         for directory in directories {

@@ -24,9 +24,6 @@ pub struct FleetNaming {
 impl FleetNaming {
     /// Names keyed by the secret of a team, or with `None` names as they are. Public are the tools of Claude Code that
     /// devboy ships an annotation of, and the endpoint classes of the shipped lists.
-    ///
-    /// # Errors
-    /// If a shipped file does not fit.
     pub fn new(names: Option<Pseudonyms>) -> Result<Self> {
         let data = Data::default();
         let odd = |cause: &dyn std::fmt::Display| Error::failed(format!("annotations/claude_code.toml: {cause}"));

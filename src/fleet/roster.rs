@@ -73,9 +73,7 @@ impl Roster {
 }
 
 /// Keeps other runs from pooling the same people while the rosters of these directories are read, changed and written.
-///
-/// # Errors
-/// If another run does not end in time. Where no lock can be written no roster can be, either.
+/// An error if another run does not end in time. Where no lock can be written no roster can be, either.
 pub fn locked(directories: &[PathBuf]) -> Result<Vec<File>> {
     // Everybody takes them in the same order, and each once, so that nobody waits for himself.
     let places: BTreeSet<PathBuf> = directories.iter().filter_map(|directory| directory.canonicalize().ok()).collect();

@@ -97,9 +97,6 @@ fn fields(columns: &NamedColumns) -> Vec<Field> {
 }
 
 /// The bytes of a contribution file. Nothing in it is compressed, so that its size bounds what a reader has to hold.
-///
-/// # Errors
-/// If the columns do not fit together, which is a fault of devboy.
 pub fn write(contribution: &Contribution) -> Result<Vec<u8>> {
     encoded(CONTRIBUTION, count_columns(contribution.counts.iter()), &about(contribution))
 }
@@ -111,9 +108,6 @@ pub(super) fn about(of: &Contribution) -> [(&'static str, String); 4] {
 }
 
 /// The bytes of a pool.
-///
-/// # Errors
-/// As [`write`].
 pub fn write_pool(pool: &Pool) -> Result<Vec<u8>> {
     encoded("pool", pooled_columns(&pool.rows), &[("secret", pool.secret.clone())])
 }
@@ -175,9 +169,6 @@ pub type FileRefusal = String;
 pub type ContributionResult<T> = std::result::Result<T, FileRefusal>;
 
 /// Reads a contribution of at most so many rows.
-///
-/// # Errors
-/// Why it is none that this version can read.
 pub fn read(bytes: Vec<u8>, rows_max: usize) -> ContributionResult<Contribution> {
     let (mut contribution, batches) = read_table(bytes, CONTRIBUTION, &count_columns(std::iter::empty()), rows_max)?;
     for batch in &batches {
@@ -203,9 +194,6 @@ pub(super) fn read_table(
 }
 
 /// Reads a pool.
-///
-/// # Errors
-/// Why it is none that this version can read.
 pub fn read_pool(bytes: Vec<u8>, rows_max: usize) -> ContributionResult<Pool> {
     let table = table(bytes, "pool", &pooled_columns(&[]), rows_max)?;
     let mut rows = Vec::new();

@@ -169,9 +169,6 @@ impl EdgeFrame {
     }
 
     /// Pairs at one lag, within a context.
-    ///
-    /// # Errors
-    /// If Polars refuses the query, which is a fault of devboy.
     pub fn follows(&self, lag: u32, turns: Turns) -> Result<Vec<EdgeSum>> {
         let mut pairs = Vec::new();
         for from in &self.calls {
@@ -194,9 +191,6 @@ impl EdgeFrame {
     }
 
     /// Calls that another tool follows at any time in their context.
-    ///
-    /// # Errors
-    /// If Polars refuses the query, which is a fault of devboy.
     pub fn eventually(&self) -> Result<Vec<EdgeSum>> {
         let mut last: BTreeMap<u32, BTreeMap<Sym, u64>> = BTreeMap::new();
         for call in &self.calls {
@@ -211,9 +205,6 @@ impl EdgeFrame {
     }
 
     /// Calls of every tool, and the contexts that begin and end with it; by symbol.
-    ///
-    /// # Errors
-    /// If Polars refuses the query, which is a fault of devboy.
     pub fn ends(&self) -> Result<Vec<EndSum>> {
         let mut bounds: BTreeMap<u32, [u64; 2]> = BTreeMap::new();
         for call in &self.calls {

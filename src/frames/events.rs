@@ -85,9 +85,6 @@ pub struct EndpointSpan {
 
 impl EventFrame {
     /// The frame of some events, each with the stack distance of its repeat, `u32::MAX` where there is none.
-    ///
-    /// # Errors
-    /// If the columns do not fit together, which is a fault of devboy.
     pub fn new(rows: &[(&RecordedEvent, u32)]) -> Result<Self> {
         let (mut groups, mut places) = (Vec::new(), IdMap::<EventGroup, u32>::default());
         let mut numbers = NUMBERS.map(|_| Vec::with_capacity(rows.len()));
@@ -108,9 +105,6 @@ impl EventFrame {
     }
 
     /// The sums of all endpoints.
-    ///
-    /// # Errors
-    /// If Polars refuses the query, which is a fault of devboy.
     pub fn endpoint_sums(&self) -> Result<Vec<EndpointSum>> {
         grouped(&self.events, &["group"], |group| {
             let (endpoint, weight, kind) = self.groups[group.key("group")? as usize];
@@ -138,9 +132,6 @@ impl EventFrame {
     }
 
     /// Sessions and times of all endpoints.
-    ///
-    /// # Errors
-    /// If Polars refuses the query, which is a fault of devboy.
     pub fn endpoint_spans(&self) -> Result<Vec<EndpointSpan>> {
         grouped(&self.events, &["endpoint"], |group| {
             let [first_ms, last_ms] = group.extremes("ts")?;

@@ -18,9 +18,6 @@ use crate::frames::fingerprint::Fingerprint;
 use crate::frames::projection::MinedProjection;
 
 /// Writes a batch. The metadata holds `devboy.schema_version`, `devboy.tool_version` and what `about` adds.
-///
-/// # Errors
-/// Whatever the sink says.
 fn write(
     out: &mut (impl Write + Send),
     batch: ColumnResult<RecordBatch>,
@@ -42,9 +39,6 @@ fn failed(cause: &dyn std::fmt::Display) -> Error {
 }
 
 /// Writes a batch. The metadata holds what `about` says, each name behind `devboy.`.
-///
-/// # Errors
-/// As [`write`].
 pub(super) fn write_batch<'a>(
     out: &mut (impl Write + Send),
     batch: ColumnResult<RecordBatch>,
@@ -65,9 +59,6 @@ pub(super) fn write_batch<'a>(
 pub const SCHEMA_VERSION: u32 = 1;
 
 /// Writes a listing. The metadata holds `devboy.schema_version`, `devboy.tool_version` and what `about` adds.
-///
-/// # Errors
-/// Whatever the sink says.
 pub fn write_listing(out: &mut (impl Write + Send), listing: &Listing, about: &[(&str, String)]) -> Result<()> {
     let columns = listing.columns.iter().map(|(name, values)| (*name, array(values), is_nullable(values)));
     write(out, RecordBatch::try_from_iter_with_nullable(columns), SCHEMA_VERSION, about)
@@ -90,9 +81,6 @@ fn is_nullable(values: &ColumnValues) -> bool {
 pub const PROJECTIONS_VERSION: u32 = 1;
 
 /// Writes mined projections. The metadata holds `devboy.schema_version`, `devboy.tool_version` and what `about` adds.
-///
-/// # Errors
-/// Whatever the sink says.
 pub fn write_projections(
     out: &mut (impl Write + Send),
     rows: &[MinedProjection],
@@ -136,9 +124,6 @@ fn projections_batch(rows: &[MinedProjection]) -> ColumnResult<RecordBatch> {
 pub const ENDPOINTS_VERSION: u32 = 1;
 
 /// Writes fingerprints; names of MCP servers are pseudonyms in them. The metadata holds `devboy.schema_version`, `devboy.tool_version` and what `about` adds.
-///
-/// # Errors
-/// Whatever the sink says.
 pub fn write_endpoints(
     out: &mut (impl Write + Send),
     fingerprints: &[Fingerprint],

@@ -10,9 +10,6 @@ use crate::base::error::{Error, Result};
 use crate::base::names::Sym;
 
 /// A frame of some columns.
-///
-/// # Errors
-/// If they are not equally long, which is a fault of devboy.
 pub(super) fn frame(rows: usize, columns: Vec<Column>) -> Result<DataFrame> {
     DataFrame::new(rows, columns).map_err(fault)
 }
@@ -26,9 +23,6 @@ where
 }
 
 /// A row for each group of rows that agree in some columns of numbers (`u32`), in the order of these.
-///
-/// # Errors
-/// If Polars refuses the query, which is a fault of devboy; or whatever `row` says.
 pub(super) fn grouped<T>(frame: &DataFrame, by: &[&str], row: impl Fn(&FrameGroup<'_>) -> Result<T>) -> Result<Vec<T>> {
     let keys = frame.select_to_vec(by).map_err(fault)?;
     let groups = frame.group_by_with_series(keys, false, false).map_err(fault)?.into_groups();

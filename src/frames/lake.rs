@@ -162,11 +162,9 @@ pub struct Lake {
 }
 
 impl Lake {
-    /// Opens the lake in `dir`, making it if need be. Waits for nobody.
-    ///
-    /// # Errors
-    /// The directory cannot be made or read, others may write to it, something else keeps a manifest in it, or the lake was
-    /// written by a later devboy. Work goes on without a lake then.
+    /// Opens the lake in `dir`, making it if need be. Waits for nobody. An error if the directory cannot be made or
+    /// read, if others may write to it, if something else keeps a manifest in it, or if the lake was written by a later
+    /// devboy. Work goes on without a lake then.
     pub fn open(dir: &Path) -> Result<Self, String> {
         files::make_dir(dir).map_err(|cause| format!("making {}: {cause}", dir.display()))?;
         if let Some(why) = files::is_exposed(dir) {
@@ -282,9 +280,6 @@ impl Lake {
     }
 
     /// All rows of the live sources that are wanted, by number.
-    ///
-    /// # Errors
-    /// If a segment cannot be read.
     pub fn load(&self, names: &mut Names, wanted: &dyn Fn(u32) -> bool) -> Result<Vec<(u32, FileRows)>, Trouble> {
         let mut live = self.manifest.live();
         live.retain(|&number| wanted(number));
@@ -308,9 +303,6 @@ impl Lake {
     }
 
     /// The values of all live sources, by number.
-    ///
-    /// # Errors
-    /// If a segment cannot be read.
     pub fn load_values(&self, names: &mut Names) -> Result<BTreeMap<u32, ValueRows>, Trouble> {
         let mut files: BTreeMap<u32, ValueRows> =
             self.manifest.live().into_iter().map(|number| (number, ValueRows::default())).collect();
@@ -329,9 +321,6 @@ impl Lake {
 
     /// All facts about bodies, by name; `formats` are the names of the formats by number. Facts that something else than
     /// `maker` made serve for logs that are gone: they count as not counted, so that all other bodies are studied again.
-    ///
-    /// # Errors
-    /// If a segment cannot be read.
     pub fn load_bodies(&self, formats: &[&str], maker: Id) -> Result<Vec<BodyFacts>, Trouble> {
         let segments = self.manifest.body_segments.iter().rev();
         let read = segments.map(|segment| Ok((segment.maker, self.load_body_segment(segment, formats)?)));
@@ -370,9 +359,6 @@ impl Lake {
 
     /// What `make` makes of what the sources say for a timeline, by number of the source; of several readings of a source
     /// the latest of which it makes something.
-    ///
-    /// # Errors
-    /// If a segment cannot be read.
     pub fn load_timelines<T: Send>(
         &self,
         make: &(dyn Fn(PackedTimeline<'_>) -> Option<T> + Sync),
@@ -417,9 +403,6 @@ impl Lake {
 
     /// Writes what a run found out, if the lake is still the one it was found out about, and returns the lake as it is
     /// then. `waiting` is called if another run is writing.
-    ///
-    /// # Errors
-    /// See [`Trouble`].
     pub fn commit(&self, update: &Update<'_>, waiting: &dyn Fn()) -> Result<Self, Trouble> {
         if update.news.is_none() && !self.is_mended && self.manifest.sources == *update.sources {
             return Ok(self.clone());
@@ -439,9 +422,6 @@ impl Lake {
 
     /// Writes what a run read for timelines of sources that are still known as it knew them, and returns the lake as it
     /// is then. Segments are merged when there are many, without sources that are gone.
-    ///
-    /// # Errors
-    /// See [`Trouble`].
     pub fn commit_timelines(
         &self,
         news: Vec<(&StoredSource, PackedTimeline<'_>)>,

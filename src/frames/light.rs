@@ -96,9 +96,6 @@ pub const AFTER: [&str; 3] = ["after_1", "after_2", "after_3"];
 const TEXTS: usize = 4;
 
 /// The bytes of a file of light rows.
-///
-/// # Errors
-/// If the columns do not fit together, which is a fault of devboy.
 pub fn write(of: &Contribution, calls: &[LightCall]) -> Result<Vec<u8>> {
     encoded(WHAT, columns(calls), &about(of))
 }
@@ -117,9 +114,6 @@ fn columns(calls: &[LightCall]) -> NamedColumns {
 }
 
 /// Reads at most so many light rows; what is given with them is whose they are, without counts.
-///
-/// # Errors
-/// Why it is no such file that this version can read.
 pub fn read(bytes: Vec<u8>, rows_max: usize) -> ContributionResult<(Contribution, Vec<LightCall>)> {
     let (of, batches) = read_table(bytes, WHAT, &columns(&[]), rows_max)?;
     let calls = batches.iter().flat_map(|batch| (0..batch.num_rows()).map(move |row| call(batch, row)));

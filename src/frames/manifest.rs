@@ -173,9 +173,6 @@ impl Manifest {
     }
 
     /// Reads the manifest of a lake, and names it as it stands there.
-    ///
-    /// # Errors
-    /// See [`Unusable`].
     pub fn load(dir: &Path) -> Result<(Self, Id), Unusable> {
         match files::read_own(&dir.join(FILE_NAME)) {
             Ok(text) => Ok((Self::parse(&text)?, Id::of(&text))),
@@ -185,9 +182,6 @@ impl Manifest {
     }
 
     /// Reads what [`Manifest::to_json`] wrote.
-    ///
-    /// # Errors
-    /// See [`Unusable`].
     pub fn parse(text: &[u8]) -> Result<Self, Unusable> {
         let broken = |why: &str| Unusable::Broken(format!("{FILE_NAME}: {why}"));
         // Another schema may look different: its version decides before the rest is called broken.

@@ -203,9 +203,6 @@ pub struct ToolFrame {
 
 impl ToolFrame {
     /// The frame of some calls.
-    ///
-    /// # Errors
-    /// If the columns do not fit together, which is a fault of devboy.
     pub fn new(calls: &[MinedCall]) -> Result<Self> {
         let columns = vec![
             column("tool", calls, |call| call.tool.0),
@@ -237,9 +234,6 @@ impl ToolFrame {
     }
 
     /// Sums by tool (`"tool"`) or server (`"server"`), with the number of each; names are left empty.
-    ///
-    /// # Errors
-    /// If Polars refuses the query, which is a fault of devboy.
     pub fn uses(&self, by: &str) -> Result<Vec<(u32, ToolUsage)>> {
         grouped(&self.calls, &[by], |group| {
             let sized = group.only("sized")?;
@@ -286,9 +280,6 @@ fn quantile(group: &FrameGroup<'_>, name: &str, share: f64) -> Result<u64> {
 }
 
 /// Statistics of every tool, by symbol.
-///
-/// # Errors
-/// If Polars refuses the query, which is a fault of devboy.
 pub fn tool_stats(history: &History) -> Result<Vec<ToolStats>> {
     let calls = &history.calls;
     let columns = vec![

@@ -127,10 +127,7 @@ pub struct ResultForm {
     pub others: u32,
 }
 
-/// Walks the message at the cursor; none if it is no object.
-///
-/// # Errors
-/// Where it breaks off; a malformed escape in a result does that, too.
+/// Walks the message at the cursor; none if it is no object. A malformed escape in a result is an error, too.
 pub fn read_message<'a, S: TakeContent<'a>>(
     cursor: &mut Cursor<'a>,
     sink: &mut S,
@@ -174,9 +171,6 @@ pub(super) fn expected<'a, S: TakeContent<'a>>(
 }
 
 /// Walks the content at the cursor: a text, or blocks.
-///
-/// # Errors
-/// See [`read_message`].
 pub fn read_content<'a, S: TakeContent<'a>>(cursor: &mut Cursor<'a>, sink: &mut S) -> FieldResult<Content> {
     sink.begin();
     let mut first = match cursor.shape()? {

@@ -170,9 +170,6 @@ pub struct Digest {
 }
 
 /// Hashes the first `bytes` bytes of a file, and the first `start` of these.
-///
-/// # Errors
-/// Whatever the disk says.
 pub fn digest(path: &Path, start: u64, bytes: u64) -> std::io::Result<Digest> {
     let mut file = files::open(path)?.take(bytes);
     // Most files are small, and there may be many.

@@ -93,9 +93,6 @@ pub struct Endpoints {
 
 impl Endpoints {
     /// Reads a list of words; `origin` names it in errors.
-    ///
-    /// # Errors
-    /// If the text does not fit, or a program is in two classes.
     pub fn parse(text: &str, origin: &str) -> Result<Self> {
         let lists: Lists = typed(text, origin)?;
         let mut programs = BTreeMap::new();

@@ -107,17 +107,11 @@ pub(super) struct Metadata {
 
 impl<'a> Envelope<'a> {
     /// Reads the record at the cursor; the content of its message goes to `sink`.
-    ///
-    /// # Errors
-    /// Where it breaks off.
     pub(super) fn read<S: TakeContent<'a>>(cursor: &mut Cursor<'a>, sink: &mut S) -> FieldResult<Self> {
         Self::read_until(cursor, sink, |_, _, _| false)
     }
 
     /// The same for who may have seen enough once type and session are known.
-    ///
-    /// # Errors
-    /// Where it breaks off.
     pub(super) fn read_until<S: TakeContent<'a>>(
         cursor: &mut Cursor<'a>,
         sink: &mut S,
@@ -299,9 +293,6 @@ pub(super) struct ProgressFields<'a> {
 impl<'a> ProgressFields<'a> {
     /// Reads the `data` of a progress record; the content of the record in it goes to `sink`. Data of another form say
     /// nothing.
-    ///
-    /// # Errors
-    /// If the content of that record breaks off.
     pub(super) fn read<S: TakeContent<'a>>(data: &'a [u8], sink: &mut S) -> FieldResult<Self> {
         let mut fields = Self::default();
         each_field(data, |key, cursor| {

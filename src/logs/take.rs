@@ -14,10 +14,8 @@ pub trait TakeRecords: Sized {
     /// What was counted so far.
     fn counters(&mut self) -> &mut Counters;
 
-    /// Reads the object that stands at the cursor and, if it is whole, counts and takes it.
-    ///
-    /// # Errors
-    /// Where and why it breaks off; nothing of it was taken then.
+    /// Reads the object that stands at the cursor and, if it is whole, counts and takes it. If it breaks off, nothing
+    /// of it was taken.
     fn record(&mut self, cursor: &mut Cursor<'_>) -> Result<(), JsonFault>;
 }
 

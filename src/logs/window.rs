@@ -14,9 +14,6 @@ use crate::logs::trace::Millis;
 pub const ALL: Range<Millis> = Millis::MIN..Millis::MAX;
 
 /// The end of the day (or the instant) that a flag names.
-///
-/// # Errors
-/// If it is no time.
 pub fn end_of(flag: &str, text: &str, now_ms: Millis) -> Result<Millis> {
     let now = Timestamp::from_millisecond(now_ms).map_err(|cause| Error::failed(format!("the clock says {cause}")))?;
     parse(flag, text, now, &TimeZone::system()).map(|(_, end)| end)

@@ -146,9 +146,6 @@ pub struct Side {
 
 impl Side {
     /// A side from logs, whose tools are called as `shown` says.
-    ///
-    /// # Errors
-    /// If Polars refuses a query, which is a fault of devboy.
     pub fn of_logs(
         input: &mut Input,
         concurrency: Concurrency,
@@ -251,10 +248,8 @@ pub struct ComparedRow {
     pub changed: bool,
 }
 
-/// Reads a published table of edges (only these lags) or of volumes, whichever it is by its header.
-///
-/// # Errors
-/// If it cannot be read, has neither header, or holds something that does not fit; the error names the line.
+/// Reads a published table of edges (only these lags) or of volumes, whichever it is by its header. An error if it
+/// cannot be read, has neither header, or holds something that does not fit; the error names the line.
 pub fn read_published(path: &Path, lags: &[u32]) -> Result<Side> {
     let text = files::read_to_string(path).map_err(|cause| Error::unread(path, &cause))?;
     let mut lines = text.lines();

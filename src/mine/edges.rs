@@ -70,9 +70,6 @@ pub fn by_file(corpus: &Corpus, window: &Range<Millis>) -> Vec<Activity> {
 }
 
 /// Counts pairs at these lags, and if `eventually` at any later time.
-///
-/// # Errors
-/// If Polars refuses a query, which is a fault of devboy.
 pub fn sums(activities: &[Activity], names: &Names, lags: &[u32], eventually: bool, turns: Turns) -> Result<EdgeSums> {
     let distinct = |of: fn(&Activity) -> u32| {
         let mut all: Vec<u32> = activities.iter().map(of).collect();
@@ -170,9 +167,6 @@ fn dependency(sum: &EdgeSum, back: u64) -> f64 {
 }
 
 /// The sums over an input, from the lake if they were made before.
-///
-/// # Errors
-/// See [`sums`].
 pub fn sums_of(
     input: &mut Input,
     concurrency: Concurrency,

@@ -61,9 +61,6 @@ pub struct EventSums {
 
 impl EventSums {
     /// Sums some sessions of a sorted log up.
-    ///
-    /// # Errors
-    /// If Polars refuses a query, which is a fault of devboy.
     pub fn of(part: &LogPart<'_>) -> Result<Self> {
         let log = part.log;
         let distances = repeats(part);

@@ -82,9 +82,6 @@ struct Schema {
 
 impl Runnable {
     /// What the shipped schemas require.
-    ///
-    /// # Errors
-    /// If the catalog does not fit.
     pub fn shipped(data: &Data) -> Result<Self> {
         let catalog: ToolCatalog = data.parsed(CATALOG)?;
         let present = catalog.tool.into_iter().filter(|tool| tool.until.is_none());

@@ -171,9 +171,6 @@ fn servers(names: &Names) -> (Vec<String>, Vec<u32>) {
 }
 
 /// Tools and servers, the most called first.
-///
-/// # Errors
-/// If Polars refuses a query, which is a fault of devboy.
 pub fn uses(calls: &[MinedCall], servers: &[String], names: &Names) -> Result<ToolUsages> {
     if calls.is_empty() {
         return Ok(ToolUsages::default());

@@ -196,10 +196,7 @@ pub struct SweepGrid {
 }
 
 impl SweepGrid {
-    /// Reads `--sweep`.
-    ///
-    /// # Errors
-    /// If a key is none of the planner's, or a value does not fit.
+    /// Reads `--sweep`. An error if a key is none of the planner's, or a value does not fit.
     pub fn parse(texts: &[String], file: &SettingsFile) -> Result<Self> {
         let axes = axes(texts)?;
         let keys: Vec<String> = axes.iter().map(|(key, _)| key.to_string()).collect();

@@ -70,9 +70,6 @@ pub struct ModelLayers {
 
 impl ModelLayers {
     /// Takes in a shipped annotation; `tool` and the names in `model` are live names.
-    ///
-    /// # Errors
-    /// If the model cannot be written as TOML.
     pub fn annotate(&mut self, tool: &str, model: &ToolModel, level: Level, place: &str) -> Result<()> {
         let value = model
             .serialize(toml_edit::ser::ValueSerializer::new())
@@ -91,9 +88,6 @@ impl ModelLayers {
 
     /// Takes in the annotations of these tools and of all that their links lead to. `of` gives the model of a live name
     /// and its file; names of MCP servers are the provider layer, all others the shipped one.
-    ///
-    /// # Errors
-    /// If a model cannot be written as TOML.
     pub fn annotate_reachable<'t>(
         &mut self,
         tools: impl IntoIterator<Item = &'t str>,
@@ -125,9 +119,6 @@ impl ModelLayers {
     }
 
     /// The effective models, and what is wrong with them.
-    ///
-    /// # Errors
-    /// If what the layers say of a tool does not fit the schema.
     pub fn resolve(&self, precedence: LayerPrecedence) -> Result<ValueModels> {
         let wildcard = self.tools.get(ANY).map(|said| effective(ANY, said, None, precedence)).transpose()?;
         let mut models = BTreeMap::new();
@@ -233,8 +224,7 @@ impl ValueModels {
         self.models.iter().map(|(tool, model)| (tool.as_str(), model))
     }
 
-    /// # Errors
-    /// If something cannot be meant: the first problem is the error, all others stand in its hint.
+    /// An error if something cannot be meant: the first problem is the error, all others stand in its hint.
     pub fn accept(&self) -> Result<()> {
         let errors = self.problems.iter().filter(|problem| problem.severity == Severity::Error);
         let mut lines = errors.map(|problem| {

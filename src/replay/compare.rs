@@ -25,9 +25,6 @@ pub struct ReplayGrid<'s> {
 
 impl<'s> ReplayGrid<'s> {
     /// Runs every cell over the same facts, cells in parallel.
-    ///
-    /// # Errors
-    /// If a data file does not fit.
     pub fn run(scenarios: &'s Scenarios, input: &mut Input) -> Result<Self> {
         let settings: Vec<_> = scenarios.cells.iter().map(|cell| &cell.settings).collect();
         let Scenarios { model, reaches, .. } = scenarios;

@@ -19,9 +19,6 @@ use crate::telemetry::{ContextLine, PipelineEvent, SummaryLine};
 
 /// Writes a log, one file per session; returns how many. What the planner did stands behind the step that set it off, and
 /// is counted `by` its numbers. Names of tools are written as the log has them; `names` makes those of contents and files.
-///
-/// # Errors
-/// If the directory or a file cannot be written.
 pub fn write(dir: &Path, log: &EventLog, laid: &ReplayInput, names: &Pseudonyms, by: CountedBy) -> Result<u64> {
     create_private(dir)?;
     let mut behind = planned_behind(log);

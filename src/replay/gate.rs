@@ -118,9 +118,6 @@ pub struct ReplayGate {
 
 impl ReplayGate {
     /// Compares with the baseline file, or writes it if it is not there.
-    ///
-    /// # Errors
-    /// If the file is none, or cannot be read or written.
     pub fn of(asked: &Bar<'_>, report: &ReplayReport, names: &Pseudonyms) -> Result<Self> {
         let Bar { path, max_regression_pct, .. } = *asked;
         if !(0.0..=100.0).contains(&max_regression_pct) {

@@ -41,9 +41,6 @@ pub struct ReplayInput {
 
 impl ReplayInput {
     /// Lays out what the input holds; with a model, as if that one had answered in every session.
-    ///
-    /// # Errors
-    /// If a data file does not fit.
     pub fn new(model: Option<&str>, input: &mut Input) -> Result<Self> {
         let (history, names) = input.named_history();
         let window = input.window.clone();

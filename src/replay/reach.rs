@@ -53,9 +53,6 @@ fn matches(pattern: &str, tool: &str) -> bool {
 }
 
 /// Who could change what a model reads: by how much, the last one most.
-///
-/// # Errors
-/// If `reach.toml` does not fit, or names nobody.
 pub fn reaches(data: &Data) -> Result<Vec<Reach>> {
     let file = data.file("reach.toml")?;
     let ReachRules { reach, .. } = file.parsed()?;
@@ -66,9 +63,6 @@ pub fn reaches(data: &Data) -> Result<Vec<Reach>> {
 }
 
 /// Percent of the bill that a place has to save to be worth building something for it.
-///
-/// # Errors
-/// If `reach.toml` does not fit.
 pub fn worth_percent_min(data: &Data) -> Result<f64> {
     data.parsed::<ReachRules>("reach.toml").map(|file| file.worth_percent_min)
 }
@@ -89,10 +83,7 @@ pub struct Reaches {
 }
 
 impl Reaches {
-    /// The one with this id, or the widest.
-    ///
-    /// # Errors
-    /// If the data file does not fit, or there is none with this id.
+    /// The one with this id, or the widest. An error if the data file does not fit, or there is none with this id.
     pub fn choose(id: Option<&str>, data: &Data) -> Result<Self> {
         let all = reaches(data)?;
         let chosen = id.map_or(Some(all.len() - 1), |id| all.iter().position(|reach| reach.id == id));

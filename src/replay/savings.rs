@@ -246,9 +246,6 @@ pub struct PaperClaim {
 }
 
 /// Published figures to print beside devboy's own.
-///
-/// # Errors
-/// If `claims.toml` does not fit.
 pub fn paper_claim(data: &Data) -> Result<PaperClaim> {
     data.parsed::<Claims>("claims.toml").map(|claims| claims.paper_2)
 }

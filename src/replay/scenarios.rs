@@ -46,10 +46,8 @@ pub struct Scenarios {
 }
 
 impl Scenarios {
-    /// The configurations that are asked for.
-    ///
-    /// # Errors
-    /// If one names a format that does not exist, or the command line a profile or value that does not fit.
+    /// The configurations that are asked for. An error if one names a format that does not exist, or the command line a
+    /// profile or value that does not fit.
     pub fn new(files: Vec<SettingsFile>, asked: &ScenarioChanges<'_>, data: &Data) -> Result<Self> {
         let axes = axes(asked.sweep)?;
         let mut base = Vec::new();
@@ -101,10 +99,7 @@ const CELLS_MAX: usize = 10_000;
 /// A key that is swept, and the values that it takes.
 pub type Axis = (KeyPath, Vec<Value>);
 
-/// Reads `--sweep`.
-///
-/// # Errors
-/// If one is not `KEY=a,b,c`, or a key comes twice.
+/// Reads `--sweep`. An error if one is not `KEY=a,b,c`, or a key comes twice.
 pub fn axes(texts: &[String]) -> Result<Vec<Axis>> {
     let axes: Vec<Axis> = texts.iter().map(|text| axis(text)).collect::<Result<_>>()?;
     for (place, (key, _)) in axes.iter().enumerate() {
@@ -152,10 +147,7 @@ pub fn split_outside_brackets(text: &str) -> Vec<&str> {
     parts
 }
 
-/// All combinations, the last axis changing fastest.
-///
-/// # Errors
-/// If there are too many of them.
+/// All combinations, the last axis changing fastest. An error if there are too many of them.
 pub fn grid(axes: &[Axis]) -> Result<Vec<Vec<Value>>> {
     let count: usize = axes.iter().map(|(_, values)| values.len()).product();
     if count > CELLS_MAX {

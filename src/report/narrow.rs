@@ -33,9 +33,6 @@ impl Breaks {
 }
 
 /// Writes the rows in so many columns of a terminal, the headers first; `numeric` columns stand to the right.
-///
-/// # Errors
-/// If nothing can be written.
 pub fn write(out: &mut dyn Write, rows: &[&[String]], numeric: &[bool], width: u16) -> Result<()> {
     // A blank begins every line.
     let room = usize::from(width).saturating_sub(1 + GAP * numeric.len().saturating_sub(1));

@@ -36,9 +36,6 @@ use crate::whatif::client::{LeverPart, LeverStudy, SettingSides};
 const WHOLE: &str = "effects of R1 to R5 together";
 
 /// How often the effects of the rules about the pipeline came true.
-///
-/// # Errors
-/// If a data file does not fit.
 pub fn of_pipeline(
     file: &SettingsFile,
     responses: &Responses,
@@ -218,9 +215,6 @@ pub fn changed(journal: &Journal, reach: SettingsReach) -> Vec<(Millis, LeverPar
 /// Attempts by the name of their row. At each week what the rules would have written then, as they told it of the sessions that they
 /// judged it on, beside what is set now. What was `changed` between that and what came is not judged: what came is not what was
 /// forecast then.
-///
-/// # Errors
-/// If a sheet does not fit.
 pub fn attempts(
     study: &LeverStudy,
     data: &Data,

@@ -53,9 +53,6 @@ impl ProposalGate {
     /// their share of the whole effect. What a rule says about one subject is one proposal, whatever number of keys it takes.
     /// What loses by itself is tried again beside what is made: else the next run would propose it, over the very same
     /// responses.
-    ///
-    /// # Errors
-    /// If a proposed value does not fit the configuration.
     pub fn pass(
         file: &SettingsFile,
         now: &Settings,

@@ -46,9 +46,6 @@ use crate::telemetry::log::EventLog;
 const SELECTIVE_TABLE: &str = "selective table";
 
 /// All planners.
-///
-/// # Errors
-/// If a data file or the user's value models do not fit the schema.
 pub fn planners(stage: &PlannerStage, data: &Data) -> Result<Vec<Planner>> {
     let annotations = Annotations::load(data)?;
     let found = mined(stage, data, &annotations)?;
@@ -74,9 +71,6 @@ pub fn planners(stage: &PlannerStage, data: &Data) -> Result<Vec<Planner>> {
 }
 
 /// The planner with the mined links that pass.
-///
-/// # Errors
-/// If the value models do not fit the schema.
 pub fn mined_planner(
     stage: &PlannerStage,
     annotations: &Annotations,
@@ -113,9 +107,6 @@ fn empty() -> Result<SettingsFile> {
 }
 
 /// The planner as the file of the user has it.
-///
-/// # Errors
-/// If a data file or the user's value models do not fit the schema.
 pub fn configured(stage: &PlannerStage, data: &Data) -> Result<Planner> {
     let mut layers = layers(stage, &Annotations::load(data)?)?;
     layers.user(&stage.file);
@@ -166,9 +157,6 @@ fn layers(stage: &PlannerStage, annotations: &Annotations) -> Result<ModelLayers
 }
 
 /// What rule T1 says of the training sessions.
-///
-/// # Errors
-/// If a data file does not fit.
 pub fn mined(stage: &PlannerStage, data: &Data, annotations: &Annotations) -> Result<Vec<Finding>> {
     let empty = empty()?;
     let (history, values) = stage.split.training(stage.told());
@@ -205,9 +193,6 @@ fn selectivity(stage: &PlannerStage, models: &ValueModels, numbers: &Selectivity
 
 /// Adds to the events of the logs what the planner of a configuration would have fetched and declined in the later
 /// sessions, judged by what the agent did next; tells how many sessions these are.
-///
-/// # Errors
-/// If a data file or the value models do not fit.
 pub fn shadow(
     file: &SettingsFile,
     input: &mut Input,
@@ -224,9 +209,6 @@ pub fn shadow(
 
 /// How much of what the selective planner would have fetched week by week, over the links of a configuration, was exactly
 /// what came next.
-///
-/// # Errors
-/// If a data file or the value models do not fit.
 pub fn selective_coverage(file: SettingsFile, input: &mut Input, numbers: &BacktestNumbers) -> Result<PromiseCoverage> {
     let stage = PlannerStage::new(file, input, None)?;
     let data = input.data.clone();
@@ -234,9 +216,6 @@ pub fn selective_coverage(file: SettingsFile, input: &mut Input, numbers: &Backt
 }
 
 /// Mines on the earlier sessions and follows what was mined through the later ones.
-///
-/// # Errors
-/// If a data file or the value models do not fit.
 pub fn prefetching(stage: &PlannerStage, data: &Data) -> Result<Prefetching> {
     let judge = StageJudge { stage, trained: Trained::new(stage) };
     let judged_on = stage.split.judged();
@@ -281,9 +260,6 @@ pub fn prefetching(stage: &PlannerStage, data: &Data) -> Result<Prefetching> {
 }
 
 /// What the planner of a configuration fetches ahead in the later sessions.
-///
-/// # Errors
-/// If a data file or the value models do not fit.
 pub fn fetched_as_configured(file: &SettingsFile, input: &mut Input) -> Result<Fetched> {
     let stage = PlannerStage::new(file.clone(), input, None)?;
     let data = input.data.clone();

@@ -225,9 +225,6 @@ pub fn judge_all(facts: &RuleFacts<'_>, data: &Data, asked: &[Speaks]) -> Result
 }
 
 /// Lets the rules about recorded responses speak.
-///
-/// # Errors
-/// If a sheet does not fit.
 pub fn judge_events(
     observed: &Observed,
     coverage: &[PromiseCoverage],

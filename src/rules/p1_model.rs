@@ -193,9 +193,6 @@ fn variant(key: &KeyPath, name: &str, family: &ModelFamily, window: u32, used: &
 }
 
 /// The shipped model families.
-///
-/// # Errors
-/// If `models.toml` does not fit.
 pub fn families(data: &Data) -> Result<Vec<ModelFamily>> {
     let file = data.file("models.toml")?;
     let families = file.parsed::<Families>()?.model.into_iter();

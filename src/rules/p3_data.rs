@@ -145,9 +145,6 @@ struct ProfileVerdict {
 
 /// Replays the profiles among the findings over the latest logs with their endpoints, which `read` reads again; what brings
 /// nothing is held.
-///
-/// # Errors
-/// If these logs cannot be read again.
 pub fn gate(
     file: &SettingsFile,
     settings: &Settings,

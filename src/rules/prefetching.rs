@@ -255,9 +255,6 @@ fn in_a_line(value: &Value) -> String {
 
 /// Holds what R6 proposes unless it pays. Telemetry holds no values: there nothing can be replayed, what was recorded of the
 /// planner has to do, and each proposal says so.
-///
-/// # Errors
-/// If a data file or the value models do not fit.
 pub fn gate_refreshed(
     file: &SettingsFile,
     view: &View<'_>,

@@ -262,9 +262,6 @@ impl Row {
 impl KeyOwners {
     /// Reads the table, and from the journal beside the configuration which rule wrote what; `seen_until` is the time of
     /// the last response that the rules are told of.
-    ///
-    /// # Errors
-    /// If the table does not fit, or the journal cannot be read.
     pub fn load(data: &Data, file: &SettingsFile, seen_until: Option<Millis>) -> Result<Self> {
         let sheet = data.file(SHEET)?;
         let rows = sheet.parsed::<PrecedenceFile>()?.key;

@@ -244,9 +244,6 @@ pub fn plain(value: &toml_edit::Value) -> Value {
 }
 
 /// What can be set in Claude Code, as Markdown.
-///
-/// # Errors
-/// If a file of levers does not fit.
 pub fn documentation(data: &Data) -> Result<String> {
     let levers = Levers::load(data)?;
     let head = "\n## Levers of Claude Code\n\nWhat can be set in Claude Code about tokens, cache and cost \

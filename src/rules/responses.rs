@@ -81,9 +81,6 @@ pub struct Responses {
 
 impl Responses {
     /// Sums the responses up.
-    ///
-    /// # Errors
-    /// If Polars refuses a query, which is a fault of devboy.
     pub fn observe(&mut self, names: &Pseudonyms) -> Result<()> {
         let sums = self.pool.install(|| EventSums::of(&self.log.whole()))?;
         self.observed = self.told(&self.log.whole(), &sums, &self.sessions, names);
@@ -91,9 +88,6 @@ impl Responses {
     }
 
     /// Sums the responses up, and apart those that rules speak of.
-    ///
-    /// # Errors
-    /// If a data file does not fit, or Polars refuses a query, which is a fault of devboy.
     pub fn rule_basis(&mut self, names: &Pseudonyms, numbers: &bounds::FollowUpThresholds) -> Result<RuleBasis> {
         let (starts, lags) = (self.pool.install(|| self.log.starts()), &numbers.links.lags);
         let halves = self.split(&starts)?;
@@ -134,9 +128,6 @@ impl Responses {
     }
 
     /// What some of the responses add up to, without follow-ups.
-    ///
-    /// # Errors
-    /// If Polars refuses a query, which is a fault of devboy.
     pub fn observe_part(&self, log: &EventLog, names: &Pseudonyms) -> Result<Observed> {
         let part = log.whole();
         let sums = self.pool.install(|| EventSums::of(&part))?;
@@ -164,9 +155,6 @@ impl Responses {
 
     /// Some sessions, earliest first, as the earlier ones, on which rules are to speak, and the later ones, on which that is
     /// judged, the latest of them if they are many; none while there are too few for both.
-    ///
-    /// # Errors
-    /// If a data file does not fit.
     pub fn split<'s>(&self, starts: &'s [Start]) -> Result<Option<[&'s [Start]; 2]>> {
         let rule = self.split_rule()?;
         let Some(known) = rule.known_of(starts.len()) else { return Ok(None) };
@@ -209,9 +197,6 @@ impl Responses {
 
     /// What the planner of a configuration would have fetched ahead in the later sessions; none of telemetry, which holds no
     /// values.
-    ///
-    /// # Errors
-    /// If a data file or the value models do not fit.
     pub fn fetched(&mut self, file: &SettingsFile) -> Result<Option<Fetched>> {
         match &mut self.origin {
             ResponseOrigin::Telemetry(_) => Ok(None),

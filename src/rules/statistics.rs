@@ -58,9 +58,6 @@ impl Effects {
 }
 
 /// How follow-ups are bounded and judged.
-///
-/// # Errors
-/// If a sheet does not fit.
 pub fn numbers(data: &Data) -> Result<FollowUpThresholds> {
     let BacktestThresholds {
         known_min, later_min, responses_max, weeks_max, tolerance, resampling, follow_ups, ..
@@ -70,9 +67,6 @@ pub fn numbers(data: &Data) -> Result<FollowUpThresholds> {
 }
 
 /// How effects are predicted and judged.
-///
-/// # Errors
-/// If the sheet does not fit.
 pub fn effects(data: &Data) -> Result<Effects> {
     Ok(data.parsed::<BacktestThresholds>("backtest.toml")?.effects)
 }

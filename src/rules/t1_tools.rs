@@ -33,9 +33,6 @@ pub static RULE: Rule = Rule {
 };
 
 /// The numbers of its sheet.
-///
-/// # Errors
-/// If they do not fit.
 pub fn link_numbers(data: &Data) -> Result<LinkNumbers> {
     RuleThresholds::of(RULE.file, data)?.thresholds()
 }

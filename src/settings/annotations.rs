@@ -35,18 +35,12 @@ pub struct Annotation {
 
 impl Annotations {
     /// Reads all annotation files.
-    ///
-    /// # Errors
-    /// If one does not fit the schema.
     pub fn load(data: &Data) -> Result<Self> {
         Self::of_files(data, Data::names_in("annotations"))
     }
 
     /// The annotations as they were published, for comparison: those of Claude Code's own tools, since the published host
     /// never took in a provider's.
-    ///
-    /// # Errors
-    /// Never, as long as the shipped file fits the schema.
     pub fn published() -> Result<Self> {
         Self::of_files(&Data::default(), std::iter::once(PUBLISHED_ANNOTATIONS))
     }

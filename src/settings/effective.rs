@@ -158,10 +158,8 @@ fn shipped(text: &str) -> Value {
     values::plain(&Value::InlineTable(document.into_table().into_inline_table()))
 }
 
-/// The settings that would hold if these keys had these values.
-///
-/// # Errors
-/// If a key is unknown or a value does not fit it.
+/// The settings that would hold if these keys had these values. An error if a key is unknown or a value does not fit
+/// it.
 pub fn what_if(file: &SettingsFile, changes: &[(KeyPath, Value)]) -> Result<Settings> {
     let text = if file.existed { file.text.as_str() } else { "" };
     let mut document: DocumentMut = text
@@ -215,9 +213,6 @@ pub struct View<'a> {
 
 impl<'a> View<'a> {
     /// A view of a file laid over the built-in tree.
-    ///
-    /// # Errors
-    /// If the file does not fit together.
     pub fn of(file: &'a SettingsFile) -> Result<Self> {
         let leaves = Effective::resolve(file)?.leaves.into_iter();
         let leaves = leaves.map(|(key, value, origin)| (key, (value, origin))).collect();

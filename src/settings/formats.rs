@@ -11,10 +11,7 @@ use crate::base::visible::Shown as _;
 use crate::facts::encode;
 use crate::settings::{Effective, Origin, Settings, SettingsFile};
 
-/// Reads a configuration.
-///
-/// # Errors
-/// If it is broken, or is missing although it must exist.
+/// Reads a configuration. An error if it is broken, or is missing although it must exist.
 pub fn load_config(path: &Path, must_exist: bool) -> Result<SettingsFile> {
     let file = SettingsFile::load(path)?;
     if !file.existed && must_exist {

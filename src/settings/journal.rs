@@ -36,10 +36,8 @@ pub fn journal_name(config: &Path) -> String {
     config.file_name().unwrap_or_default().to_string_lossy().into_owned()
 }
 
-/// What the journal says; a journal that does not exist is empty.
-///
-/// # Errors
-/// If the file is there and cannot be read at all.
+/// What the journal says; a journal that does not exist is empty. An error if the file is there and cannot be read at
+/// all.
 pub fn read_journal(path: &Path) -> Result<Journal> {
     let bytes = match files::read_own(path) {
         Ok(bytes) => bytes,
@@ -59,9 +57,6 @@ pub fn read_journal(path: &Path) -> Result<Journal> {
 }
 
 /// What the journal says about the configuration in `file`; entries that were not confirmed are decided by what it holds.
-///
-/// # Errors
-/// See [`read_journal`].
 pub fn journal_of(file: &SettingsFile) -> Result<Journal> {
     let journal = read_journal(&journal_path(&file.path))?.about(&journal_name(&file.path));
     Ok(journal.decided(|_| Some(text_sha(&file.text))))
@@ -99,10 +94,8 @@ impl SettingsFile {
 }
 
 /// Writes a file and notes it in the journal: first the entry, then the file, then that it was written; all of it under the
-/// lock of the file, so that no other run takes an entry for one that was given up.
-///
-/// # Errors
-/// If the journal or the file cannot be written. Nothing is written then, and the journal knows it or can tell.
+/// lock of the file, so that no other run takes an entry for one that was given up. An error if the journal or the file
+/// cannot be written. Nothing is written then, and the journal knows it or can tell.
 pub fn write_noted(file: &WrittenFile<'_>, new: &str, entry: &JournalEntry) -> Result<()> {
     let path = &file.journal;
     let guarded = GuardedFile::take(file.lock.as_deref(), file.path, file.existed.then_some(file.text))?;
@@ -118,10 +111,8 @@ pub fn write_noted(file: &WrittenFile<'_>, new: &str, entry: &JournalEntry) -> R
     outcome?
 }
 
-/// Adds a line and waits until it is on the disk. A torn last line is ended first.
-///
-/// # Errors
-/// Whatever the disk says, another devboy that writes there and does not end, or that others may write there.
+/// Adds a line and waits until it is on the disk. A torn last line is ended first. An error if another devboy writes
+/// there and does not end, or if others may write there.
 pub fn append(path: &Path, line: &impl Serialize) -> Result<()> {
     let directory = directory_of(path);
     create_private(directory)?;
@@ -147,10 +138,8 @@ pub fn append(path: &Path, line: &impl Serialize) -> Result<()> {
 }
 
 /// The entry about one change of the file, made or about to be made. `changes` name the keys and why; the values are
-/// those of the two texts. A table counts as its keys, and a key that keeps its value is left out.
-///
-/// # Errors
-/// If `after` is no configuration, or a key is not one.
+/// those of the two texts. A table counts as its keys, and a key that keeps its value is left out. An error if `after`
+/// is no configuration, or a key is not one.
 pub fn journal_entry(
     at_ms: Millis,
     command: &str,

@@ -37,10 +37,7 @@ pub struct KeptKey {
     pub reason: String,
 }
 
-/// Takes an entry back, in memory.
-///
-/// # Errors
-/// If what remains would be no valid configuration.
+/// Takes an entry back, in memory. An error if what remains would be no valid configuration.
 pub fn reverse(file: &SettingsFile, entry: &JournalEntry) -> Result<Reversal> {
     let (is_edited, before) = text_before(file.existed, &file.text, entry);
     match before {

@@ -37,10 +37,8 @@ enum UndoFile {
 
 impl UndoTarget {
     /// The file that the entry is about: settings of Claude Code if `--output` names them, if the id does, or if they were what
-    /// was last written; else the configuration of the pipeline. What was done to settings is noted beside `usual`.
-    ///
-    /// # Errors
-    /// If the id is the start of several, or the journal or the file cannot be read.
+    /// was last written; else the configuration of the pipeline. What was done to settings is noted beside `usual`. An
+    /// error if the id is the start of several, or the journal or the file cannot be read.
     pub fn load(config: &Path, usual: &Path, id: Option<&str>, output: Option<&Path>) -> Result<Self> {
         let place = journal_path(usual);
         let whole = journal_of_all(usual)?;
@@ -76,9 +74,7 @@ impl UndoTarget {
     }
 
     /// Takes back of an entry what no later one changed again: it may have come to the same value for another reason.
-    ///
-    /// # Errors
-    /// If the file is broken, or nothing of the entry can be taken back.
+    /// An error if the file is broken, or nothing of the entry can be taken back.
     pub fn reverse(&self, entry: &JournalEntry) -> Result<Reversal> {
         let later = self.journal.changed_later(&entry.id);
         let mut own = entry.clone();
@@ -99,10 +95,8 @@ impl UndoTarget {
         if reversal.undone.is_empty() { Err(nothing_undone(entry, &reversal)) } else { Ok(reversal) }
     }
 
-    /// The entry named, else the last one that holds.
-    ///
-    /// # Errors
-    /// If there is none, or several, or it is undone already, or there is no file.
+    /// The entry named, else the last one that holds. An error if there is none, or several, or it is undone already,
+    /// or there is no file.
     pub fn chosen(&self, id: Option<&str>) -> Result<&JournalEntry> {
         let entry = chosen(&self.journal, id, &self.path)?;
         if self.file().existed {
@@ -113,9 +107,6 @@ impl UndoTarget {
     }
 
     /// Stores the file with an entry taken back, and adds that to the journal.
-    ///
-    /// # Errors
-    /// If the file or the journal cannot be written.
     pub fn write(&self, entry: &JournalEntry, reversal: &Reversal, now_ms: Millis) -> Result<()> {
         let back = |change: &JournalChange| JournalChange {
             rule: change.rule.clone(),

@@ -35,10 +35,7 @@ pub struct GuardedFile {
 
 impl GuardedFile {
     /// Takes the lock of the file that is named, else of one beside `path`. `expected_old` is what was read; none: there
-    /// was no file.
-    ///
-    /// # Errors
-    /// If the file holds something else by now, or the disk refuses.
+    /// was no file. An error if the file holds something else by now, or the disk refuses.
     pub fn take(lock_file: Option<&Path>, path: &Path, expected_old: Option<&str>) -> Result<Self> {
         let target = follow_links(path)?;
         create_private(directory_of(&target))?;
@@ -56,10 +53,8 @@ impl GuardedFile {
         Ok(Self { target, old, _lock })
     }
 
-    /// Replaces the content, unless it is `new` already.
-    ///
-    /// # Errors
-    /// If it was not written; inside, if it was and the disk did not confirm it.
+    /// Replaces the content, unless it is `new` already. An error if it was not written; inside, if it was and the disk
+    /// did not confirm it.
     pub fn replace(&self, new: &str) -> Result<Result<()>> {
         let Self { target, old, .. } = self;
         if old.as_deref() == Some(new.as_bytes()) {
@@ -75,10 +70,8 @@ impl GuardedFile {
     }
 }
 
-/// Replaces a file that is devboy's own and can be made again: as a whole, private to the user, without a backup.
-///
-/// # Errors
-/// Whatever the disk says; the file is then as it was.
+/// Replaces a file that is devboy's own and can be made again: as a whole, private to the user, without a backup. If
+/// the disk refuses, the file is as it was.
 pub fn write_private(path: &Path, new: impl AsRef<[u8]>) -> Result<()> {
     not_odd(path)?;
     create_private(directory_of(path))?;
@@ -86,20 +79,16 @@ pub fn write_private(path: &Path, new: impl AsRef<[u8]>) -> Result<()> {
     Staged::new(path, new.as_ref(), None)?.commit()
 }
 
-/// Replaces a file that another program made: as a whole, with the mode that it has, without a backup.
-///
-/// # Errors
-/// Whatever the disk says; the file is then as it was.
+/// Replaces a file that another program made: as a whole, with the mode that it has, without a backup. If the disk
+/// refuses, the file is as it was.
 pub fn write_with_its_mode(path: &Path, new: impl AsRef<[u8]>) -> Result<()> {
     let mode = fs::metadata(path).map_err(|cause| Error::io("reading", path, &cause))?.permissions();
     remove_left_over(path);
     Staged::new(path, new.as_ref(), Some(&mode))?.commit()
 }
 
-/// Whether a directory can be where the user named it, so that no work is done in vain.
-///
-/// # Errors
-/// If something else is there.
+/// Whether a directory can be where the user named it, so that no work is done in vain. An error if something else is
+/// there.
 pub fn expect_directory(path: &Path) -> Result<()> {
     if path.is_dir() || !path.exists() {
         return Ok(());
@@ -107,10 +96,8 @@ pub fn expect_directory(path: &Path) -> Result<()> {
     Err(Error::failed(format!("{}: is not a directory", path.shown())).hint("name a directory"))
 }
 
-/// Whether a file can be where the user named it, so that no work is done in vain.
-///
-/// # Errors
-/// If something else is there, or no directory for it.
+/// Whether a file can be where the user named it, so that no work is done in vain. An error if something else is there,
+/// or no directory for it.
 pub fn expect_place(path: &Path) -> Result<()> {
     not_odd(path)?;
     let directory = directory_of(path);
@@ -131,9 +118,6 @@ fn not_odd(path: &Path) -> Result<()> {
 }
 
 /// The same for a file that the user named: a symbolic link stays a link, and what it points to is replaced.
-///
-/// # Errors
-/// See [`write_private`].
 pub fn write_output(path: &Path, new: impl AsRef<[u8]>) -> Result<()> {
     write_private(&follow_links(path)?, new)
 }
@@ -253,9 +237,6 @@ pub(super) fn lock(path: &Path) -> Result<File> {
 }
 
 /// Makes a directory and those above it, for nobody but the user (0700 on Unix); one that is there stays as it is.
-///
-/// # Errors
-/// Whatever the disk says.
 pub fn create_private(directory: &Path) -> Result<()> {
     files::make_dir(directory).map_err(|cause| {
         Error::io("creating", directory, &cause).hint("name a directory, or a place where one can be made")

@@ -99,9 +99,6 @@ pub struct OutputArgs {
 }
 
 /// How many rows `--top` asks for.
-///
-/// # Errors
-/// If none, or if it is no number.
 pub fn rows(text: &str) -> std::result::Result<u32, String> {
     match text.parse() {
         Ok(0) => Err("that shows nothing; --all shows everything".to_owned()),
@@ -117,9 +114,6 @@ impl OutputArgs {
     }
 
     /// Writes the fields of a command as its JSON document.
-    ///
-    /// # Errors
-    /// If that cannot be written.
     pub fn write_json(&self, command: &str, fields: Value, context: &mut Context<'_>) -> Result<()> {
         let stamp = self.stamp(context);
         envelope::write(context.out, command, stamp, fields)

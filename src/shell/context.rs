@@ -49,27 +49,19 @@ impl Context<'_> {
     }
 
     /// Says something beside the data, unless nobody wants to hear it.
-    ///
-    /// # Errors
-    /// If that cannot be written.
     pub fn note(&mut self, is_quiet: bool, words: impl Display) -> Result<()> {
         if is_quiet { Ok(()) } else { Ok(writeln!(self.err, "# {words}")?) }
     }
 
     /// Writes a file that was named into a directory that is there, and says so.
-    ///
-    /// # Errors
-    /// If it cannot be written.
     pub fn write_file(&mut self, path: &Path, bytes: impl AsRef<[u8]>, is_quiet: bool) -> Result<()> {
         expect_place(path)?;
         write_output(path, bytes)?;
         self.note(is_quiet, format_args!("written: {}", path.shown()))
     }
 
-    /// Shows what is acted on next. Whoever stops reading has seen enough; what was asked for is done all the same.
-    ///
-    /// # Errors
-    /// If it cannot be shown for another reason.
+    /// Shows what is acted on next. Whoever stops reading has seen enough; what was asked for is done all the same. An
+    /// error if it cannot be shown for another reason.
     pub fn show(&mut self, show: impl FnOnce(&mut Self) -> Result<()>) -> Result<()> {
         let unread = |cause: Error| if cause.kind == FailureKind::BrokenPipe { Ok(()) } else { Err(cause) };
         show(self).or_else(unread)?;

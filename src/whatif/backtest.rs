@@ -23,9 +23,6 @@ pub const SLACK: &str = "reads with the fitted slack";
 pub const CARRY: &str = "sizes after compactions";
 
 /// Both, judged in the weeks that the other statistics are judged in.
-///
-/// # Errors
-/// If a sheet does not fit.
 pub fn coverage(workload: &Workload, data: &Data, numbers: &BacktestNumbers) -> Result<Vec<PromiseCoverage>> {
     let cache = data.read("policies/prompt_cache.toml", PromptCacheThresholds::parse)?;
     let compaction = data.read("policies/compaction.toml", CompactionThresholds::parse)?;

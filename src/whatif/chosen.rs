@@ -84,10 +84,8 @@ pub struct PolicyEntry {
 pub struct Stack(pub Vec<Policy>);
 
 impl Stack {
-    /// Reads `A+B`. They act in one order, whatever the order of the names.
-    ///
-    /// # Errors
-    /// If a name is unknown, stands twice, or two do not go together.
+    /// Reads `A+B`. They act in one order, whatever the order of the names. An error if a name is unknown, stands
+    /// twice, or two do not go together.
     pub fn parse(text: &str) -> Result<Self> {
         let mut policies = text.split('+').map(|name| Policy::parse(name.trim())).collect::<Result<Vec<_>>>()?;
         policies.sort_unstable();
@@ -147,10 +145,8 @@ struct AllRow {
     set: Vec<String>,
 }
 
-/// The rows that `--policy` and `--compare` ask for.
-///
-/// # Errors
-/// If a name is unknown, stands twice in a stack, or two do not go together.
+/// The rows that `--policy` and `--compare` ask for. An error if a name is unknown, stands twice in a stack, or two do
+/// not go together.
 pub fn rows(policy: &str, compare: &[String], data: &Data) -> Result<Vec<StackRow>> {
     let names = std::iter::once(policy).chain(compare.iter().flat_map(|names| names.split(',')));
     let mut rows: Vec<StackRow> = Vec::new();
@@ -186,9 +182,6 @@ pub struct PolicyConfigs(BTreeMap<Policy, PolicyConfig>);
 
 impl PolicyConfigs {
     /// The shipped sheets, or those of `--rules-dir`.
-    ///
-    /// # Errors
-    /// If one is no TOML.
     pub fn load(data: &Data) -> Result<Self> {
         let sheet = |policy: Policy| {
             let parse = |text: &str, place: &str| PolicyConfig::parse(policy.into_str(), text, place);
@@ -198,10 +191,8 @@ impl PolicyConfigs {
     }
 
     /// Lays a setting over the sheet that it means: the policy that it names, else the only one of `asked` that has the
-    /// parameter. The cache prices every policy, so its parameters can always be named.
-    ///
-    /// # Errors
-    /// If no policy or more than one has the parameter, or the policy that it names was not asked for.
+    /// parameter. The cache prices every policy, so its parameters can always be named. An error if no policy or more
+    /// than one has the parameter, or the policy that it names was not asked for.
     pub fn set(&mut self, setting: &Assigned, asked: &[Policy]) -> Result<()> {
         if let Some(policy) = Policy::named(&setting.key[0]) {
             if !asked.contains(&policy) && policy != Policy::PromptCache {
@@ -236,10 +227,7 @@ impl PolicyConfigs {
         Ok(())
     }
 
-    /// The same with what a row sets.
-    ///
-    /// # Errors
-    /// If a policy of the row has no such parameter.
+    /// The same with what a row sets. An error if a policy of the row has no such parameter.
     pub fn with(&self, row: &StackRow) -> Result<Self> {
         let mut configs = self.clone();
         for setting in &row.settings {
@@ -249,9 +237,6 @@ impl PolicyConfigs {
     }
 
     /// As [`PolicyConfigs::set`], for a file: there, policies that were not asked for may have their tables as well.
-    ///
-    /// # Errors
-    /// As [`PolicyConfigs::set`].
     pub fn set_from_file(&mut self, setting: &Assigned, asked: &[Policy]) -> Result<()> {
         match Policy::named(&setting.key[0]) {
             Some(policy) => self.set_named(policy, setting),
@@ -268,10 +253,8 @@ impl PolicyConfigs {
         Ok(())
     }
 
-    /// Whether the parameters of these policies make sense.
-    ///
-    /// # Errors
-    /// If one is unknown, or a value of the wrong kind; the message shows it.
+    /// Whether the parameters of these policies make sense. An error if one is unknown, or a value of the wrong kind;
+    /// the message shows it.
     pub fn check(&self, policies: &[Policy]) -> Result<()> {
         for &policy in policies {
             (policy.entry().check)(self.sheet(policy))?;
@@ -291,9 +274,6 @@ impl PolicyConfigs {
 }
 
 /// What was set and is read in none of these runs, in sentences.
-///
-/// # Errors
-/// If a run cannot be set so.
 pub fn unread<'s>(runs: impl Iterator<Item = Result<(&'s Stack, PolicyConfigs)>>) -> Result<Vec<String>> {
     let mut told: BTreeMap<Policy, BTreeSet<String>> = BTreeMap::new();
     for run in runs {
@@ -307,10 +287,8 @@ pub fn unread<'s>(runs: impl Iterator<Item = Result<(&'s Stack, PolicyConfigs)>>
     Ok(told.into_values().flatten().collect())
 }
 
-/// The settings of a file: one table per policy, or parameters alone.
-///
-/// # Errors
-/// If it cannot be read, is no TOML, or has a list of tables.
+/// The settings of a file: one table per policy, or parameters alone. An error if it cannot be read, is no TOML, or has
+/// a list of tables.
 pub fn settings_of(path: &Path) -> Result<Vec<Assigned>> {
     let text = crate::base::files::read_to_string(path).map_err(|cause| Error::unread(path, &cause))?;
     let fault = |cause| syntax_error(path, &text, &cause);

@@ -24,9 +24,6 @@ use crate::whatif::simulation::Simulation;
 
 /// The lines, policy by policy in the order of the requests. Ids are hashes, and servers and
 /// kinds of agents have the names that `hidden` gives them. What a report withholds is no figure here either.
-///
-/// # Errors
-/// If a parameter makes no sense.
 pub fn lines<'r>(
     simulation: &Simulation<'_>,
     configs: &PolicyConfigs,

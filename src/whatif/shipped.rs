@@ -31,9 +31,6 @@ pub struct ShippedWorkload {
 
 impl ShippedWorkload {
     /// Prepares a timeline.
-    ///
-    /// # Errors
-    /// If a data file does not fit.
     pub fn new(timeline: Timeline, data: &Data) -> Result<Self> {
         let configs = PolicyConfigs::load(data)?;
         let tools = Tools::read(&[], data)?;
@@ -49,9 +46,6 @@ impl ShippedWorkload {
 }
 
 /// Every session under every setting.
-///
-/// # Errors
-/// If a setting does not fit its policy.
 pub fn alternatives(shipped: &ShippedWorkload, settings: &[PooledSetting]) -> Result<Vec<Alternative>> {
     let simulation = shipped.simulation();
     let under = |asked| under(&simulation, &shipped.configs, asked);

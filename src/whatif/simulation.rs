@@ -85,9 +85,6 @@ impl<'w> Simulation<'w> {
     }
 
     /// The run of a stack, and what it is held against.
-    ///
-    /// # Errors
-    /// As [`Self::report`].
     pub fn run_stack(&self, configs: &PolicyConfigs, stack: &Stack) -> Result<(SimulatedRun, Cow<'_, SimulatedRun>)> {
         self.run_under(configs, stack, &oracle(configs)?)
     }
@@ -102,10 +99,7 @@ impl<'w> Simulation<'w> {
         Ok((self.run(set, stages).0, self.against(stack, set)))
     }
 
-    /// Everything that a stack says.
-    ///
-    /// # Errors
-    /// If a parameter makes no sense, or a file that it names cannot be read.
+    /// Everything that a stack says. An error if a parameter makes no sense, or a file that it names cannot be read.
     pub fn report(&self, configs: &PolicyConfigs, stack: &Stack, is_named: bool) -> Result<PolicyReport> {
         let workload = self.workload;
         let set = oracle(configs)?;

@@ -21,10 +21,8 @@ pub struct SweepGrid {
 }
 
 impl SweepGrid {
-    /// Reads every `KEY=A,B,…`. Of none of them there is one cell, which sets nothing.
-    ///
-    /// # Errors
-    /// If one names no value, a key stands twice, or there are too many cells.
+    /// Reads every `KEY=A,B,…`. Of none of them there is one cell, which sets nothing. An error if one names no value,
+    /// a key stands twice, or there are too many cells.
     pub fn parse(sweep: &[String]) -> Result<Self> {
         let axes = sweep.iter().map(|text| axis(text)).collect::<Result<Vec<_>>>()?;
         let keys: Vec<String> = axes.iter().filter_map(|axis| axis.first()).map(Assigned::name).collect();
@@ -39,10 +37,7 @@ impl SweepGrid {
     }
 }
 
-/// The sheets of one cell.
-///
-/// # Errors
-/// If no policy has a parameter.
+/// The sheets of one cell. An error if no policy has a parameter.
 pub fn cell_configs(cell: &[Assigned], configs: &PolicyConfigs, rows: &[StackRow]) -> Result<PolicyConfigs> {
     let mut set = configs.clone();
     cell.iter().try_for_each(|setting| set.set(setting, &asked(rows)))?;
@@ -57,10 +52,7 @@ pub struct SweepCell {
     pub report: PolicyReport,
 }
 
-/// Runs every cell.
-///
-/// # Errors
-/// If a parameter is unknown, a value does not fit, or there is nothing that can be swept.
+/// Runs every cell. An error if a parameter is unknown, a value does not fit, or there is nothing that can be swept.
 pub fn run(
     grid: &SweepGrid,
     simulation: &Simulation<'_>,

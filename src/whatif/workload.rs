@@ -49,10 +49,8 @@ pub struct Workload {
 }
 
 impl Workload {
-    /// Sizes the requests and reads the data files.
-    ///
-    /// # Errors
-    /// If a data file does not fit, or `strict` and a model has no price.
+    /// Sizes the requests and reads the data files. An error if a data file does not fit, or `strict` and a model has
+    /// no price.
     pub fn new(
         timeline: Timeline,
         estimator: Option<&str>,
@@ -172,9 +170,6 @@ fn leave_out_of_range(timeline: &mut Timeline) {
 }
 
 /// The cache as it is set.
-///
-/// # Errors
-/// If a parameter makes no sense.
 pub fn oracle(configs: &PolicyConfigs) -> Result<CacheRules> {
     let sheet = configs.sheet(Policy::PromptCache);
     // What was set is looked at first: it is the user's, the rest of the sheet is not.
@@ -184,10 +179,7 @@ pub fn oracle(configs: &PolicyConfigs) -> Result<CacheRules> {
     Ok(oracle)
 }
 
-/// The estimator of this name.
-///
-/// # Errors
-/// If there is none.
+/// The estimator of this name. An error if there is none.
 pub fn estimator_of(name: &str) -> Result<Estimator> {
     Estimator::VARIANTS.iter().copied().find(|known| known.into_str() == name).ok_or_else(|| {
         let names: Vec<&str> = Estimator::VARIANTS.iter().map(|known| known.into_str()).collect();

@@ -172,10 +172,7 @@ impl<'a> Mined<'a> {
 }
 
 impl ExportArgs {
-    /// The same for a layout: the published one is CSV.
-    ///
-    /// # Errors
-    /// If another form was asked for.
+    /// The same for a layout: the published one is CSV. An error if another form was asked for.
     pub fn in_layout(&self, layout: CsvLayout) -> Result<Self> {
         match (layout, self.form()) {
             (CsvLayout::All, _) | (CsvLayout::Published, ExportForm::Csv) => Ok(self.clone()),
@@ -227,9 +224,6 @@ impl ExportArgs {
     }
 
     /// Sends an aggregate in the form asked for.
-    ///
-    /// # Errors
-    /// As [`ExportArgs::send`].
     pub fn send_mined(&self, context: &mut Context<'_>, mut mined: Mined<'_>) -> Result<()> {
         if self.form() == ExportForm::Json {
             mined.fields[mined.rows] = table::json(&mined.listing);
@@ -246,9 +240,6 @@ impl ExportArgs {
     }
 
     /// Sends these fields as JSON, without places on disk unless names were asked for; any other form is what `write` makes of it.
-    ///
-    /// # Errors
-    /// As [`ExportArgs::send`].
     pub fn send_document(
         &self,
         context: &mut Context<'_>,
@@ -268,10 +259,7 @@ impl ExportArgs {
         })
     }
 
-    /// Sends what `write` writes to the file or to standard output.
-    ///
-    /// # Errors
-    /// Whatever `write` or the disk says; Parquet does not go to a terminal.
+    /// Sends what `write` writes to the file or to standard output. Parquet does not go to a terminal.
     pub fn send(
         &self,
         context: &mut Context<'_>,

@@ -195,9 +195,6 @@ fn conclude(gate: &gate::ReplayGate, output: &OutputArgs, context: &mut Context<
 }
 
 /// The configurations that the flags name.
-///
-/// # Errors
-/// If one is broken, or a sweep does not fit.
 fn scenarios(args: &Args, context: &Context<'_>) -> Result<Scenarios> {
     let path = config_path(args.config.as_ref(), context)?;
     let mut files = vec![load_config(&path, args.config.is_some())?];
@@ -213,10 +210,8 @@ fn scenarios(args: &Args, context: &Context<'_>) -> Result<Scenarios> {
     Scenarios::new(files, &changes, &Data::new(args.asked.input.rules_dir.as_deref())?)
 }
 
-/// Whether a configuration, the list of prices or a log knows this model.
-///
-/// # Errors
-/// If none does: the closest name that is known, and those of the configuration.
+/// Whether a configuration, the list of prices or a log knows this model. An error if none does: the closest name that
+/// is known, and those of the configuration.
 fn expect_model(model: &str, scenarios: &Scenarios, input: &mut Input) -> Result<()> {
     let prices = input.data.read("prices.toml", Prices::parse)?;
     let (history, names) = input.named_history();
@@ -271,9 +266,6 @@ fn tell(scenarios: &Scenarios, output: &OutputArgs, context: &mut Context<'_>) -
 }
 
 /// Writes events, names made anonymous unless they are to be kept, and says how many.
-///
-/// # Errors
-/// Whatever the disk says.
 pub fn emit(
     dir: &Path,
     mut log: EventLog,

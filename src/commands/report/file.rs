@@ -25,10 +25,8 @@ pub enum PageTarget<'p> {
 }
 
 impl<'p> PageTarget<'p> {
-    /// The place asked for, before any work is done.
-    ///
-    /// # Errors
-    /// If no file can be there, or two things would go to stdout.
+    /// The place asked for, before any work is done. An error if no file can be there, or two things would go to
+    /// stdout.
     pub fn of(path: &'p Path, args: &Args) -> Result<Self> {
         if path == Path::new("-") {
             if args.asked.output.form() == TableFormat::Table {
@@ -43,9 +41,6 @@ impl<'p> PageTarget<'p> {
     }
 
     /// Writes it, for the user alone to read until they send it. Whether that was all that stdout is to have.
-    ///
-    /// # Errors
-    /// If it cannot be written.
     pub fn write(&self, text: &str, is_quiet: bool, context: &mut Context<'_>) -> Result<bool> {
         match self {
             Self::Stdout => context.out.write_all(text.as_bytes())?,
@@ -72,9 +67,6 @@ pub fn tools(page: &Page, follow_ups: &[Edge]) -> Vec<String> {
 }
 
 /// What the next step does after a tool, where that is more than chance; the most frequent first.
-///
-/// # Errors
-/// If a data file does not fit.
 pub fn follow_ups(input: &mut Input, sheet: &FindingThresholds) -> Result<Vec<Edge>> {
     let sums = edges::sums_of(input, Concurrency::Message, &[1], false, Turns::All)?;
     let thresholds = input.data.parsed::<EdgeThresholds>("edges.toml")?;

@@ -18,9 +18,6 @@ use crate::shell::window::ALL;
 
 /// Cuts the page to its last days if no window was asked for and there are more: up to the newest request, or up to now if a
 /// clock ran ahead. Whether it was cut.
-///
-/// # Errors
-/// None of its own.
 pub fn cut(args: &Args, sheet: &FindingThresholds, input: &mut Input, now_ms: Millis) -> Result<bool> {
     let is_asked =
         args.asked.window.since.is_some() || args.asked.window.until.is_some() || args.asked.window.days.is_some();
@@ -59,9 +56,6 @@ fn up_to(newest: Millis, input: &mut Input, now_ms: Millis, ahead_hours_max: u32
 
 /// Says which clients are in use, what is to be set as far as they know it, and where the user's file decides already. A file
 /// that cannot be read decides nothing.
-///
-/// # Errors
-/// If a data file does not fit.
 pub fn settle(page: &mut Page, args: &Args, input: &Input, context: &mut Context<'_>) -> Result<()> {
     if page.findings.is_empty() {
         return Ok(());

@@ -24,9 +24,6 @@ use crate::shell::context::Context;
 use crate::shell::window::ALL;
 
 /// The page as it is told: under letters if it is shared. `tools` are those that its file names, `chosen` is the finding asked for.
-///
-/// # Errors
-/// None of its own.
 pub fn telling<'p>(
     args: &Args,
     (page, sheet): (&'p Page, &'p FindingThresholds),

@@ -21,9 +21,6 @@ use crate::shell::context::Context;
 use crate::whatif::client::thresholds::{Versions, known};
 
 /// By finding, of those about whose setting the user's file says something. In what is shared no place is named.
-///
-/// # Errors
-/// If a file of settings or a data file cannot be read.
 pub fn of(
     page: &Page,
     data: &Data,
@@ -66,9 +63,6 @@ impl LeversOfClients<'_> {
 }
 
 /// The user's settings, about the models of the page; none without a place for them.
-///
-/// # Errors
-/// If a file of settings cannot be read.
 pub fn layers(page: &Page, context: &Context<'_>) -> Result<Option<SettingsLayers>> {
     let places = context.env.claude_places();
     let Some(path) = places.file(SettingsScope::User) else { return Ok(None) };

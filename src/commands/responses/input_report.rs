@@ -85,9 +85,6 @@ impl Responses {
     }
 
     /// Checks that the places of telemetry that the user named are there.
-    ///
-    /// # Errors
-    /// If one is not.
     pub fn expect_places(&self) -> Result<()> {
         let ResponseOrigin::Telemetry(telemetry) = &self.origin else { return Ok(()) };
         let missing = telemetry.places.iter().find(|place| place.origin == "--input-dir" && !place.found);

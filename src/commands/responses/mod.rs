@@ -60,10 +60,8 @@ impl<'a> Wanted<'a> {
 }
 
 impl Responses {
-    /// What the live pipeline recorded.
-    ///
-    /// # Errors
-    /// If a data file does not fit, or the command line asks for what telemetry does not hold.
+    /// What the live pipeline recorded. An error if a data file does not fit, or the command line asks for what
+    /// telemetry does not hold.
     pub fn from_telemetry(wanted: &Wanted<'_>, context: &mut Context<'_>) -> Result<Self> {
         if wanted.input.project.is_some() {
             return Err(Error::usage("telemetry does not know projects").hint("--project works with logs only"));
@@ -99,10 +97,8 @@ impl Responses {
         })
     }
 
-    /// What the live pipeline would have recorded for the logs.
-    ///
-    /// # Errors
-    /// If no log can be found, or a data file does not fit.
+    /// What the live pipeline would have recorded for the logs. An error if no log can be found, or a data file does
+    /// not fit.
     pub fn from_logs(wanted: &Wanted<'_>, context: &mut Context<'_>) -> Result<Self> {
         let tier = vocabularies(wanted.settings, None);
         let mut input = Input::read(wanted.input, wanted.window.clone(), (tier, None), wanted.output, context)?;
@@ -137,9 +133,6 @@ impl Responses {
     }
 
     /// Writes `telemetry/endpoints.parquet` beside the configuration, if there is anything to write.
-    ///
-    /// # Errors
-    /// Whatever the disk says.
     pub fn write_fingerprints(&self, config: &Path) -> Result<()> {
         if self.observed.endpoints.is_empty() {
             return Ok(());

@@ -29,10 +29,7 @@ pub struct TeamArgs {
 }
 
 impl TeamArgs {
-    /// Reads the pools; none if none are named.
-    ///
-    /// # Errors
-    /// If one is no pool, or made with another secret.
+    /// Reads the pools; none if none are named. An error if one is no pool, or made with another secret.
     pub fn read(&self, data: &Data, context: &Context<'_>) -> Result<Option<Lenders>> {
         if self.team.is_none() && self.provider.is_none() {
             return Ok(None);

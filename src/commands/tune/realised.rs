@@ -25,9 +25,6 @@ use crate::whatif::client::realised::{
 use crate::whatif::sim::money::Prices;
 
 /// All that was recorded.
-///
-/// # Errors
-/// If the telemetry, or a data file, cannot be read.
 pub fn recorded(path: &Path, args: &history::Args, context: &mut Context<'_>) -> Result<EventLog> {
     // The journal can be read whatever has become of the configuration.
     let file = load_config(path, false).unwrap_or_else(|_| SettingsFile::missing(path));
@@ -55,9 +52,6 @@ pub fn saved(log: &EventLog, from: Millis, to: Millis) -> Option<ActualSavings> 
 
 /// What the logs say of changes of Claude Code's settings, which stand in the order in which they were written: of each what was
 /// billed, if something was expected of it and there are logs.
-///
-/// # Errors
-/// If a data file does not fit.
 pub fn billed(
     changes: &[(&JournalEntry, &JointChange<'_>)],
     args: &history::Args,

@@ -75,10 +75,7 @@ pub struct SettledProposal<'a> {
     pub inputs: RuleInputs,
 }
 
-/// Writes the file and notes it in the journal, or says why not.
-///
-/// # Errors
-/// If the file changed meanwhile, or whatever the disk says.
+/// Writes the file and notes it in the journal, or says why not. An error if the file changed meanwhile.
 pub fn conclude(
     args: &WriteArgs,
     quiet: bool,

@@ -337,9 +337,6 @@ pub struct TriedSetting {
 
 impl FindingThresholds {
     /// Reads the sheet, and the windows that `tune claude-settings` tries.
-    ///
-    /// # Errors
-    /// If a data file does not fit.
     pub fn load(data: &Data) -> Result<Self> {
         let mut sheet: Self = data.parsed("findings.toml")?;
         let client = ClientThresholds::load(data)?;

@@ -22,9 +22,6 @@ use crate::whatif::sim::params::Assigned;
 use crate::whatif::simulation::Simulation;
 
 /// Days that the page is about: from the beginning of its window, or of the logs if they begin later, to its last request.
-///
-/// # Errors
-/// None of its own.
 pub fn days(page: &Page, is_cut: bool, input: &mut Input) -> Result<i64> {
     let mut start = input.window.start;
     if start == ALL.start {
@@ -44,9 +41,6 @@ pub fn days(page: &Page, is_cut: bool, input: &mut Input) -> Result<i64> {
 pub type PayingRule<'r> = &'r (dyn Fn(&LeverStudy, &Resampling, &Data) -> Result<Vec<LeverValue>> + Sync);
 
 /// Replays what the page asks and makes it, to be drawn or not.
-///
-/// # Errors
-/// If a data file does not fit.
 pub fn page(input: &mut Input, is_drawn: bool, now_ms: Millis, paying: PayingRule<'_>) -> Result<Page> {
     let mut sheet = FindingThresholds::load(&input.data)?;
     let levers = Levers::load(&input.data)?;

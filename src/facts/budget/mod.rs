@@ -84,10 +84,8 @@ pub fn overflow(left_out: u64, signature: &str) -> String {
     format!("> [+{left_out} more. call {signature}]\n")
 }
 
-/// Writes as much of a body as the budget allows. `count` tells the tokens of a text.
-///
-/// # Errors
-/// If not even a hint fits, or nodes must be left out and no call is given.
+/// Writes as much of a body as the budget allows. `count` tells the tokens of a text. An error if not even a hint fits,
+/// or nodes must be left out and no call is given.
 pub fn fit(request: &BudgetRequest<'_>, count: &mut dyn FnMut(&str) -> u64) -> Result<Fitted, Unfit> {
     let (text, tokens) = request.cheapest(count);
     let outline = request.outline(count);

@@ -270,9 +270,6 @@ pub struct FormatRules {
 
 impl FormatRules {
     /// Reads the file; `origin` names it in errors.
-    ///
-    /// # Errors
-    /// If the text does not fit, or a number makes no sense.
     pub fn parse(text: &str, origin: &str) -> Result<Self> {
         let rules: Self = fitting(text, origin)?;
         if rules.numbered_every == 0 || rules.range_lines_min < 2 {

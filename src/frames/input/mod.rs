@@ -148,10 +148,8 @@ pub struct Input {
 }
 
 impl Input {
-    /// Finds the logs asked for and brings what is known of them up to date.
-    ///
-    /// # Errors
-    /// If no log can be found (the error lists the places looked at), or a project of standard input is asked for.
+    /// Finds the logs asked for and brings what is known of them up to date. An error if no log can be found (the error
+    /// lists the places looked at), or a project of standard input is asked for.
     pub fn open(asked: InputRequest<'_>) -> Result<Self> {
         let InputRequest { roots, data, window, project, threads, lake, tier, timeline, progress, allow_empty, stdin } =
             asked;

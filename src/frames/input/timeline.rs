@@ -83,9 +83,6 @@ pub(super) fn rules(data: &Data) -> Result<TimelineRules> {
 impl Input {
     /// Every request of the logs within the window, with what it added to its context. Files whose timelines the lake
     /// does not know as they are now, and that were not read both ways, are read as a whole.
-    ///
-    /// # Errors
-    /// If `rules/timeline.toml` does not fit.
     pub fn timeline(&mut self, detail: TimelineDetail) -> Result<Timeline> {
         let rules = rules(&self.data)?;
         self.held = None;
@@ -104,9 +101,6 @@ impl Input {
     }
 
     /// The rows behind [`Input::timeline`] of every file, with the tokens of each block.
-    ///
-    /// # Errors
-    /// If `rules/timeline.toml` does not fit.
     pub fn counted_files(&mut self) -> Result<impl Iterator<Item = FileTimeline>> {
         let known = self.file_timelines(&rules(&self.data)?, TimelineDetail::ALL)?;
         Ok(known.into_values().chain(self.piped_timeline.clone()))
@@ -125,9 +119,6 @@ impl Input {
     }
 
     /// Brings the timelines in the lake up to date, so that the bill of a log can be told when the log is gone.
-    ///
-    /// # Errors
-    /// If `rules/timeline.toml` does not fit.
     pub fn keep_timelines(&mut self) -> Result<()> {
         if self.lake.is_none() {
             return Ok(());

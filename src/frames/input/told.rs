@@ -22,9 +22,6 @@ const HINTS_MAX: usize = 10;
 
 impl Input {
     /// Notes what the report is about, and what it holds of subagents that are known from progress records only.
-    ///
-    /// # Errors
-    /// If the input cannot be read.
     pub fn report_holds(&mut self, holds: Holds) -> Result<()> {
         let Overview { subagents_in_progress, answering_in_progress, sessions, span_ms, .. } = self.overview()?;
         let is_of_answers = holds == Holds::FirstChunks;
@@ -141,9 +138,6 @@ impl Input {
     }
 
     /// What happened within the window, in numbers.
-    ///
-    /// # Errors
-    /// None of its own.
     pub fn overview(&mut self) -> Result<Overview> {
         self.remember("overview", |input| {
             let history = input.history();

@@ -74,9 +74,6 @@ type Refused = (Verdict, Option<BillForecast>);
 
 /// The value of a lever that pays: the one that is chosen on the earlier sessions, if the later ones are cheaper with it by
 /// more than the simulation is off, and by enough of the whole bill.
-///
-/// # Errors
-/// If the sheet does not fit.
 pub(super) fn pays<'t>(
     study: &'t LeverStudy,
     resampling: &Resampling,
@@ -144,9 +141,6 @@ fn evidence(study: &LeverStudy, question: &Question) -> Evidence {
 }
 
 /// Judges one lever.
-///
-/// # Errors
-/// If the sheet does not fit, or a file of settings holds a key twice.
 pub fn judge(facts: &SettingsFacts<'_>, sheet: &RuleThresholds, question: &Question) -> Result<Finding> {
     let mut evidence = evidence(facts.study, question);
     let finding = |verdict, forecast, evidence| Finding {
@@ -308,9 +302,6 @@ pub fn key_of(facts: &SettingsFacts<'_>, lever: &str) -> Option<KeyPath> {
 }
 
 /// A hint about a lever; held if a client does not know it, or something keeps it from having any effect.
-///
-/// # Errors
-/// If a file of settings holds a key twice.
 pub fn hint(
     facts: &SettingsFacts<'_>,
     rule: &'static str,

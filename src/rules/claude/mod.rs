@@ -80,9 +80,6 @@ fn sheet_of(rule: &str, data: &Data) -> Result<RuleThresholds> {
 }
 
 /// Lets every rule about settings speak.
-///
-/// # Errors
-/// If a sheet does not fit, or a file of settings holds a key twice.
 pub fn judge_all(facts: &SettingsFacts<'_>, data: &Data) -> Result<Vec<Finding>> {
     let mut findings = Vec::new();
     for rule in REGISTER {

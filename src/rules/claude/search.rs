@@ -32,9 +32,6 @@ pub struct ChosenValue {
 }
 
 /// Tries every value on the sessions of all projects, beside what is set already.
-///
-/// # Errors
-/// If a data file does not fit.
 pub fn search(workload: &Workload, data: &Data, standing: &[LeverValue]) -> Result<Vec<ChosenValue>> {
     let cache = oracle(&PolicyConfigs::load(data)?)?;
     let simulator = workload.with_answers(&cache);

@@ -106,9 +106,6 @@ fn asked(rule: &str, facts: &SettingsFacts<'_>, sheet: &RuleThresholds) -> Resul
 }
 
 /// What holds already of what can be simulated.
-///
-/// # Errors
-/// If a file of settings holds a key twice.
 pub fn standing(layers: &SettingsLayers, levers: &Levers) -> Result<Vec<LeverValue>> {
     let in_force = QUESTIONS.iter().map(|question| Ok(question.in_force(layers, levers)?.map(|(_, value)| value)));
     Ok(in_force.collect::<Result<Vec<_>>>()?.into_iter().flatten().collect())
@@ -116,9 +113,6 @@ pub fn standing(layers: &SettingsLayers, levers: &Levers) -> Result<Vec<LeverVal
 
 /// The levers that can be simulated of which files decide what becomes, each as any of its values: what somebody switches off, or
 /// sets for one model, is decided as well.
-///
-/// # Errors
-/// If a file of settings holds a key twice.
 pub fn decided(layers: &SettingsLayers, levers: &Levers) -> Result<Vec<LeverValue>> {
     let any = |question: &Question| [json!("1h"), json!(100_000)].iter().find_map(question.meant);
     let mut out = Vec::new();
@@ -132,9 +126,6 @@ pub fn decided(layers: &SettingsLayers, levers: &Levers) -> Result<Vec<LeverValu
 }
 
 /// The settings that pay: of each lever that can be simulated the value that is proposed if nothing stands in its way.
-///
-/// # Errors
-/// If a sheet does not fit.
 pub fn paying(study: &LeverStudy, resampling: &Resampling, data: &Data) -> Result<Vec<LeverValue>> {
     let paying = QUESTIONS.iter().map(|question| {
         let found = pays(study, resampling, &sheet_of(question.rule, data)?, question)?;
@@ -154,9 +145,6 @@ pub struct HeldLever<'l> {
 }
 
 /// What holds already of what a lever sets. None if nothing does, or the lever cannot be simulated.
-///
-/// # Errors
-/// If a file of settings holds a key twice.
 pub fn held<'l>(
     layers: &SettingsLayers,
     levers: &'l Levers,

@@ -73,9 +73,6 @@ pub struct SettingsStudy {
 impl SettingsStudy {
     /// Tries every lever on the requests of a timeline and judges what came of it. What the journal tells of earlier
     /// changes of the same reach is left out where forecasts are held against what came.
-    ///
-    /// # Errors
-    /// If a data file, the servers of the project or the settings do not fit.
     pub fn of(
         asked: AskedSettings<'_>,
         timeline: Timeline,

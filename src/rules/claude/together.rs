@@ -69,9 +69,6 @@ pub fn add_beside(facts: &SettingsFacts<'_>, findings: &mut [Finding], beside: V
 
 /// Holds one proposal after the other without which the rest saves as much, chooses the values of the rest as parts of one
 /// configuration, and says what that does; none where a single one is left. `replay` tries several settings at once.
-///
-/// # Errors
-/// If a sheet does not fit.
 pub fn settle(
     facts: &SettingsFacts<'_>,
     findings: &mut [Finding],

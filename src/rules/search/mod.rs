@@ -41,9 +41,6 @@ pub struct SearchThresholds {
 
 impl SearchThresholds {
     /// Reads the sheet; `place` is where it stands, for messages.
-    ///
-    /// # Errors
-    /// If it does not fit.
     pub fn parse(text: &str, place: &str) -> Result<Self> {
         let sheet: Self = fitting(text, place)?;
         let odd = |what: &str| Err(Error::failed(format!("{place}: {what}")));
@@ -198,9 +195,6 @@ impl SearchInput<'_> {
     }
 
     /// Searches; `against` is another configuration to be judged on the same sessions.
-    ///
-    /// # Errors
-    /// If the sheet names a key or value that no configuration has.
     pub fn search(&self, against: Option<&Settings>) -> Result<Search> {
         let sessions = SessionTape::new(self.tape);
         let now = self.scenario(&what_if(self.file, &[])?);

@@ -111,9 +111,6 @@ fn share(tokens: f64, part: &SearchSessions) -> String {
 }
 
 /// The steps as findings: those that hold are proposed. Keys that may not be written are held.
-///
-/// # Errors
-/// If a step cannot be read back, which is a defect.
 pub fn findings(search: &Search, current: &View<'_>) -> Result<Vec<Finding>> {
     let held = search.closed.iter().map(|closed| {
         let verdict = Verdict::Hold(format!("{}: not tried", closed.reason));

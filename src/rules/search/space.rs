@@ -51,9 +51,6 @@ impl Values {
 }
 
 /// Every single change, in the order of the sheet.
-///
-/// # Errors
-/// If a key of the sheet is none.
 pub fn candidates(sheet: &SearchThresholds, tape: &Tape, now: &Scenario) -> Result<Vec<KeyChange>> {
     let endpoints = endpoints(sheet, tape, now);
     let mut candidates = Vec::new();
@@ -138,9 +135,6 @@ type TriedCandidate = (usize, Vec<i64>);
 impl SearchSpaceWalk<'_> {
     /// The path through these sessions; with later sessions each step is judged on them, and the first that does not hold
     /// ends the path.
-    ///
-    /// # Errors
-    /// If a value fits no configuration.
     pub fn path(&self, train: &[usize], later: Option<&[usize]>) -> Result<SearchPath> {
         let sheet = self.ground.sheet;
         let baseline: i64 = train.iter().map(|&place| self.present[place].baseline).sum();

@@ -25,10 +25,7 @@ pub struct ClaudeFile {
 }
 
 impl ClaudeFile {
-    /// Reads a file; one that is missing is empty.
-    ///
-    /// # Errors
-    /// With line and column, if it is no strict JSON; or whatever the disk says.
+    /// Reads a file; one that is missing is empty. An error with line and column if it is no strict JSON.
     pub fn load(path: &Path) -> Result<Self> {
         let Some(bytes) = read_if_present(path)? else {
             return Ok(Self::missing(path));
@@ -47,10 +44,8 @@ impl ClaudeFile {
         Self { path: path.to_owned(), text: String::new(), existed: false }
     }
 
-    /// The value of a key; none where there is none.
-    ///
-    /// # Errors
-    /// If the key stands twice, or under something that is no object.
+    /// The value of a key; none where there is none. An error if the key stands twice, or under something that is no
+    /// object.
     pub fn get(&self, key: &KeyPath) -> Result<Option<Value>> {
         if !self.existed {
             return Ok(None);
@@ -65,9 +60,6 @@ impl ClaudeFile {
     }
 
     /// The text with these values set.
-    ///
-    /// # Errors
-    /// As [`set`].
     pub fn with<'c>(&self, changes: impl IntoIterator<Item = (&'c KeyPath, &'c Value)>) -> Result<String> {
         changes.into_iter().try_fold(self.text.clone(), |text, (key, value)| set(&self.path, &text, key, value))
     }
@@ -100,10 +92,8 @@ pub fn name_of(path: &Path) -> String {
 /// What one step of indentation is where the text has none to go by.
 const STEP: &str = "  ";
 
-/// The text with the value set; an empty text becomes a file with nothing else in it.
-///
-/// # Errors
-/// If the text is no strict JSON object, or the key stands twice or under something that is no object.
+/// The text with the value set; an empty text becomes a file with nothing else in it. An error if the text is no strict
+/// JSON object, or the key stands twice or under something that is no object.
 pub fn set(path: &Path, text: &str, key: &KeyPath, value: &Value) -> Result<String> {
     if text.is_empty() {
         return set(path, "{}\n", key, value);
@@ -117,9 +107,6 @@ pub fn set(path: &Path, text: &str, key: &KeyPath, value: &Value) -> Result<Stri
 }
 
 /// The text without the key; as it is where there is none.
-///
-/// # Errors
-/// As [`set`].
 pub fn remove(path: &Path, text: &str, key: &KeyPath) -> Result<String> {
     let root = check(path, text)?;
     let KeySearch { object, members, found, .. } = find(path, text, root, key)?;

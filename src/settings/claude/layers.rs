@@ -97,10 +97,7 @@ struct Set<'l> {
 
 impl SettingsLayers {
     /// Reads the file of a scope (`path`, if it lies elsewhere), those that win over it for everybody whom it concerns, and
-    /// those whose settings hold where it says nothing.
-    ///
-    /// # Errors
-    /// If one of them is there and cannot be read.
+    /// those whose settings hold where it says nothing. An error if one of them is there and cannot be read.
     pub fn load(places: &ClaudePlaces, scope: SettingsScope, path: &Path) -> Result<Self> {
         use SettingsScope::{Local, Managed, Project, User};
         // What one project sets says nothing about a file for all projects.
@@ -152,26 +149,17 @@ impl SettingsLayers {
     }
 
     /// What stands in the file for a key.
-    ///
-    /// # Errors
-    /// As [`ClaudeFile::get`].
     pub fn value(&self, key: &KeyPath) -> Result<Option<Value>> {
         self.file.get(key)
     }
 
     /// Whether the file sets a lever to something that the client takes.
-    ///
-    /// # Errors
-    /// As [`ClaudeFile::get`].
     pub fn holds(&self, lever: &Lever) -> Result<bool> {
         let value = lever.key(None).map(|key| self.value(&key)).transpose()?.flatten();
         Ok(value.is_some_and(|value| lever.taken(&value).is_some()))
     }
 
     /// What keeps a lever from having any effect here; none if nothing does.
-    ///
-    /// # Errors
-    /// As [`ClaudeFile::get`].
     pub fn overridden(&self, lever: &Lever, key: &KeyPath, levers: &Levers) -> Result<Option<Obstacle>> {
         for file in &self.above {
             // Lists of files add up.
@@ -234,17 +222,11 @@ impl SettingsLayers {
     }
 
     /// What a lever is set to, in whatever file, or in the shell.
-    ///
-    /// # Errors
-    /// As [`ClaudeFile::get`].
     pub fn resolved(&self, lever: &Lever) -> Result<Option<Value>> {
         Ok(self.set(lever)?.map(|set| set.value))
     }
 
     /// What a variable that is no lever is set to, in whatever file, or in the shell; none if it is empty.
-    ///
-    /// # Errors
-    /// As [`ClaudeFile::get`].
     pub fn variable(&self, name: &str) -> Result<Option<String>> {
         let key = KeyPath::from(["env", name]);
         for file in self.files() {
@@ -256,9 +238,6 @@ impl SettingsLayers {
     }
 
     /// Whether a list holds such an entry in any of the files: lists of files add up.
-    ///
-    /// # Errors
-    /// As [`ClaudeFile::get`].
     pub fn lists(&self, key: &KeyPath, is_meant: impl Fn(&Value) -> bool) -> Result<bool> {
         for file in self.files() {
             let listed = file.get(key)?;
@@ -276,9 +255,6 @@ impl SettingsLayers {
 
     /// Of a lever and those that decide the same, the one that holds here, with its value: the strongest that is set to
     /// something that the client takes, if nothing switches it off. None also where one is set for a single model.
-    ///
-    /// # Errors
-    /// As [`ClaudeFile::get`].
     pub fn in_force<'v>(&self, lever: &'v Lever, levers: &'v Levers) -> Result<Option<(&'v Lever, Value)>> {
         for one in levers.deciding(lever) {
             if let Some(value) = self.set(one)?.and_then(|set| one.taken(&set.value)) {
@@ -291,9 +267,6 @@ impl SettingsLayers {
 
     /// Whether anything here says what becomes of a lever: sets it or one that decides the same, for all models or for one, or
     /// switches it off.
-    ///
-    /// # Errors
-    /// As [`ClaudeFile::get`].
     pub fn decide(&self, lever: &Lever, levers: &Levers) -> Result<bool> {
         for one in levers.deciding(lever) {
             if self.set(one)?.is_some_and(|set| one.taken(&set.value).is_some()) {

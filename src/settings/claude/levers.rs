@@ -160,11 +160,8 @@ struct LeverFile {
 }
 
 impl Levers {
-    /// Reads all files of levers.
-    ///
-    /// # Errors
-    /// If one does not fit, a name stands twice, a lever has no fate or several, or one gives way to an unknown
-    /// one.
+    /// Reads all files of levers. An error if one does not fit, a name stands twice, a lever has no fate or several, or
+    /// one gives way to an unknown one.
     pub fn load(data: &Data) -> Result<Self> {
         let mut levers = Self(Vec::new());
         let mut names: Vec<_> = Data::names_in("levers").collect();
@@ -261,9 +258,6 @@ impl Lever {
     }
 
     /// Whether a value is one that it takes.
-    ///
-    /// # Errors
-    /// Says what it takes.
     pub fn check(&self, value: &Value) -> Result<()> {
         let fits = match self.kind {
             LeverKind::Choice => value.as_str().is_some_and(|text| self.values.iter().any(|known| known == text)),

@@ -17,9 +17,6 @@ use crate::settings::reversal::{KeptKey, Reversal, changed_since, text_before};
 
 /// The entry about one change of the file, made or about to be made. `changes` name the keys and why; the values are those
 /// of the two texts, and a key that keeps its value is left out.
-///
-/// # Errors
-/// If one of the texts is no strict JSON, or a key is not one.
 pub fn claude_entry(
     at_ms: Millis,
     command: &str,
@@ -49,10 +46,7 @@ pub fn claude_entry(
 }
 
 /// The entries of the journal about the configuration `config` and about settings of Claude Code; those that were not
-/// confirmed are decided by what the files hold.
-///
-/// # Errors
-/// If the journal is there and cannot be read at all.
+/// confirmed are decided by what the files hold. An error if the journal is there and cannot be read at all.
 pub fn journal_of_all(config: &Path) -> Result<Journal> {
     let mut journal = read_journal(&journal_path(config))?;
     let name = journal_name(config);
@@ -68,9 +62,6 @@ pub fn journal_of_all(config: &Path) -> Result<Journal> {
 }
 
 /// Takes an entry back, in memory.
-///
-/// # Errors
-/// If the file is no strict JSON.
 pub fn reverse_claude(file: &ClaudeFile, entry: &JournalEntry) -> Result<Reversal> {
     let (is_edited, before) = text_before(file.existed, &file.text, entry);
     if let Some(text) = before {

@@ -38,9 +38,6 @@ pub struct KeySearch {
 }
 
 /// Checks that a text is strict JSON with an object in it; says where the object is.
-///
-/// # Errors
-/// With line and column.
 pub fn check(path: &Path, text: &str) -> Result<Range<usize>> {
     let start = if text.starts_with(BOM) { BOM.len_utf8() } else { 0 };
     let body = &text[start..];
@@ -81,10 +78,8 @@ pub fn at(path: &Path, text: &str, offset: usize) -> String {
     format!("{}:{line}:{column}", path.shown())
 }
 
-/// Looks for a key from the object `root` down; the text was checked.
-///
-/// # Errors
-/// If a part of the key stands twice, or something other than an object stands where one has to.
+/// Looks for a key from the object `root` down; the text was checked. An error if a part of the key stands twice, or
+/// something other than an object stands where one has to.
 pub fn find(path: &Path, text: &str, root: Range<usize>, key: &KeyPath) -> Result<KeySearch> {
     let mut object = root;
     for (depth, part) in key.0.iter().enumerate() {

@@ -152,9 +152,6 @@ enum Compiled {
 
 impl Checker {
     /// Compiles every schema of a catalog.
-    ///
-    /// # Errors
-    /// If one is no JSON Schema.
     pub fn new(catalog: &Catalog, params: &Params, rules: &Rules) -> Result<Self> {
         let mut tools = BTreeMap::<String, Vec<CheckedTool>>::new();
         for definition in &catalog.definitions {
@@ -274,9 +271,6 @@ pub fn put_off() -> PolicyReport {
 }
 
 /// Checks every call.
-///
-/// # Errors
-/// If a parameter makes no sense, or a schema is none.
 pub fn report(input: &Input, workload: &Workload, configs: &PolicyConfigs, tools: &Tools) -> Result<PolicyReport> {
     let sheet = configs.sheet(Policy::ArgCheck);
     let params: Params = sheet.params()?;

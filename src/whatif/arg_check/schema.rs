@@ -35,10 +35,7 @@ pub enum SchemaRefusal {
 }
 
 impl Schema {
-    /// Looks a schema through.
-    ///
-    /// # Errors
-    /// If it is none, or refers to another document.
+    /// Looks a schema through. An error if it is none, or refers to another document.
     pub fn new(root: &Value) -> Result<Self, SchemaRefusal> {
         let draft = root.get("$schema").and_then(Value::as_str).unwrap_or_default();
         let lone_references = LONE_REFERENCES.iter().any(|lone| draft.contains(lone));

@@ -108,10 +108,8 @@ pub struct Catalog {
 }
 
 impl Catalog {
-    /// Reads files, given as what the user wrote (`[server=NAME:]FILE`) and their text.
-    ///
-    /// # Errors
-    /// If a file has none of the known shapes, or two define a tool differently.
+    /// Reads files, given as what the user wrote (`[server=NAME:]FILE`) and their text. An error if a file has none of
+    /// the known shapes, or two define a tool differently.
     pub fn read<'a>(files: impl IntoIterator<Item = (&'a Spec, &'a str)>) -> Result<Self> {
         let mut catalog = Self::default();
         for (spec, text) in files {
@@ -122,9 +120,6 @@ impl Catalog {
     }
 
     /// The shipped built-in tools (`rules/catalogs/claude_code.toml`); their sizes mean nothing.
-    ///
-    /// # Errors
-    /// If the sheet does not fit.
     pub fn shipped(text: &str, place: &str) -> Result<Self> {
         let mut definitions = read::sheet(text, place)?;
         definitions.iter_mut().for_each(|definition| definition.is_real = false);

@@ -40,9 +40,6 @@ pub struct Spec {
 
 impl Spec {
     /// Reads `FILE` or `server=NAME:FILE`.
-    ///
-    /// # Errors
-    /// If a server has no name or no file.
     pub fn parse(text: &str) -> Result<Self> {
         let Some(rest) = text.strip_prefix("server=") else { return Ok(Self { server: None, file: text.to_owned() }) };
         match rest.split_once(':') {
@@ -62,10 +59,8 @@ impl Spec {
     }
 }
 
-/// The definitions of a file, in order, and the shape of the first.
-///
-/// # Errors
-/// If the text is no JSON or has none of the known shapes.
+/// The definitions of a file, in order, and the shape of the first. An error if the text is no JSON or has none of the
+/// known shapes.
 pub fn definitions(spec: &Spec, text: &str) -> Result<(DefinitionShape, Vec<ToolDefinition>)> {
     let file = &spec.file;
     let value: Value = serde_json::from_str(text).map_err(|cause| {
@@ -86,9 +81,6 @@ pub fn definitions(spec: &Spec, text: &str) -> Result<(DefinitionShape, Vec<Tool
 }
 
 /// The definitions of a sheet of our own: `[[tool]]` tables in Anthropic's shape.
-///
-/// # Errors
-/// If it does not fit.
 pub fn sheet(text: &str, place: &str) -> Result<Vec<ToolDefinition>> {
     let fault = |cause: String| Error::failed(format!("{place}: {cause}"));
     let value: Value = typed(text, place)?;

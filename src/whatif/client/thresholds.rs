@@ -80,9 +80,6 @@ const FILE: &str = "policies/claude_settings.toml";
 
 impl ClientThresholds {
     /// Reads the sheet.
-    ///
-    /// # Errors
-    /// If it does not fit.
     pub fn load(data: &Data) -> Result<Self> {
         let file = data.file(FILE)?;
         let sheet: Self = file.parsed()?;
@@ -96,10 +93,8 @@ impl ClientThresholds {
 /// Client versions, each with the time of its last request.
 pub type Versions = BTreeMap<String, Millis>;
 
-/// The first of these levers that every one of these clients knows.
-///
-/// # Errors
-/// Says what to update, and from which version on the first lever is known.
+/// The first of these levers that every one of these clients knows. The error says what to update, and from which
+/// version on the first lever is known.
 pub fn known<'l>(levers: &[&'l Lever], versions: &Versions) -> std::result::Result<&'l Lever, String> {
     if let Some(lever) = levers.iter().find(|lever| unknowing(lever, versions).is_none()) {
         return Ok(lever);
@@ -116,9 +111,6 @@ pub fn known<'l>(levers: &[&'l Lever], versions: &Versions) -> std::result::Resu
 }
 
 /// The same, unless the file that is changed `holds` another one that they know and that wins over it: then that one decides.
-///
-/// # Errors
-/// As [`known`].
 pub fn deciding<'l>(
     levers: &[&'l Lever],
     versions: &Versions,

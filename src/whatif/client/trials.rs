@@ -104,9 +104,6 @@ fn order(timeline: &Timeline, projects: Option<&BTreeSet<Id>>) -> Vec<u32> {
 
 impl<'b> LeverTrials<'b> {
     /// Replays what stands: `standing` are settings that hold already.
-    ///
-    /// # Errors
-    /// If a data file does not fit.
     pub fn new(
         simulator: &'b Simulator<'b>,
         workload: &'b Workload,

@@ -152,9 +152,6 @@ impl TryFrom<String> for Style {
 
 impl Params {
     /// Whether the values make sense together, for every version of the client.
-    ///
-    /// # Errors
-    /// Names the first parameter that does not.
     pub fn check(&self, client: &Client) -> Result<()> {
         let fault = |text: &str, hint: &str| Err(Error::usage(text).hint(hint));
         if !(self.compact_at_pct > 0.0 && self.compact_at_pct <= 1.0) {
@@ -399,11 +396,8 @@ pub struct CompactionBars {
 }
 
 impl CompactionThresholds {
-    /// Reads the file.
-    ///
-    /// # Errors
-    /// If a key is missing, unknown or of another type, or a parameter makes no sense; `place` is how the file
-    /// is cited.
+    /// Reads the file. An error if a key is missing, unknown or of another type, or a parameter makes no sense; `place`
+    /// is how the file is cited.
     pub fn parse(text: &str, place: &str) -> Result<Self> {
         let sheet: Self = fitting(text, place)?;
         sheet.params.check(&sheet.client)?;

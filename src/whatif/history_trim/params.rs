@@ -120,8 +120,6 @@ impl Params {
         }
     }
 
-    /// # Errors
-    /// If a value makes no sense.
     pub fn check(&self) -> Result<()> {
         if self.max_history_tokens == 0 {
             return Err(Error::usage("max_history_tokens = 0 leaves no room for any message")
@@ -213,9 +211,6 @@ impl Variant {
 
 impl HistoryTrimThresholds {
     /// Reads a sheet.
-    ///
-    /// # Errors
-    /// If it does not fit, with its `place`.
     pub fn parse(text: &str, place: &str) -> Result<Self> {
         let fault = |cause: &dyn std::fmt::Display| Error::failed(format!("{place}: {cause}"));
         let sheet: Self = fitting(text, place)?;

@@ -122,9 +122,6 @@ pub enum UnsafeDefault {
 
 impl Params {
     /// Whether the values make sense.
-    ///
-    /// # Errors
-    /// Names the parameter that does not.
     pub fn check(&self) -> Result<()> {
         if !(0.0..=1.0).contains(&self.min_score) {
             return Err(Error::usage(format!("min_score={}: a score is from 0 to 1", self.min_score)));

@@ -93,9 +93,6 @@ pub struct Picks {
 }
 
 /// The policy as it is set.
-///
-/// # Errors
-/// If a parameter makes no sense.
 pub fn policy(simulation: &Simulation<'_>, configs: &PolicyConfigs) -> Result<PickPolicy> {
     let workload = simulation.workload;
     let sheet = configs.sheet(Policy::PickTools);

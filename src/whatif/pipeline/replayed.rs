@@ -150,9 +150,6 @@ pub struct Worth {
 
 impl Worth {
     /// Simulates the contexts with what this place would have sent.
-    ///
-    /// # Errors
-    /// If a data file does not fit.
     pub fn new(reach: &Reach, settings: &Settings, laid: &ReplayInput, input: &mut Input) -> Result<Option<Self>> {
         let timeline = input.timeline(TimelineDetail::default())?;
         if timeline.requests.is_empty() {

@@ -84,9 +84,6 @@ pub struct Fit {
 
 impl PromptCacheThresholds {
     /// Reads the sheet; `place` is where it stands, for messages.
-    ///
-    /// # Errors
-    /// If it does not fit.
     pub fn parse(text: &str, place: &str) -> Result<Self> {
         // Of a part that is laid flat into the whole serde does not know the lines any more; read by itself it tells them.
         fitting::<CacheRules>(text, place)?;

@@ -254,9 +254,6 @@ impl Params {
     }
 
     /// Rejects values that make no sense.
-    ///
-    /// # Errors
-    /// Names the parameter.
     pub fn check(&self) -> Result<()> {
         if self.keepalive_s > 0 && self.keepalive_max_s < self.keepalive_s {
             let message = format!(

@@ -37,10 +37,7 @@ pub struct CellRules {
 }
 
 impl CellRules {
-    /// Reads the sheet; `place` is where it stands, for messages.
-    ///
-    /// # Errors
-    /// If it does not fit, or borders do not rise.
+    /// Reads the sheet; `place` is where it stands, for messages. An error if it does not fit, or borders do not rise.
     pub fn parse(text: &str, place: &str) -> Result<Self> {
         let rules: Self = fitting(text, place)?;
         if !rules.context_tokens.is_sorted_by(|a, b| a < b) {

@@ -172,12 +172,8 @@ struct Listed {
 }
 
 impl Prices {
-    /// Reads a table; `place` is where it stands, for messages.
-    ///
-    /// # Errors
-    /// If it is no table of prices, two rows hold for one model, day and length of prompt, or a rate is no
-    /// whole number
-    /// of nano-dollars or of 1/200 of the input rate.
+    /// Reads a table; `place` is where it stands, for messages. An error if it is no table of prices, two rows hold for
+    /// one model, day and length of prompt, or a rate is no whole number of nano-dollars or of 1/200 of the input rate.
     pub fn parse(text: &str, place: &str) -> Result<Self> {
         let table: PriceList = fitting(text, place)?;
         let lines = toml_edit::Document::parse(text).map_or_else(|_| Vec::new(), |document| lines_of(&document, text));

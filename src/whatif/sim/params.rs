@@ -23,10 +23,8 @@ pub struct Assigned {
 }
 
 impl Assigned {
-    /// Reads `key=value`. What is no TOML value counts as text, and `[a,b]` as a list of texts.
-    ///
-    /// # Errors
-    /// If there is no `=` or no key.
+    /// Reads `key=value`. What is no TOML value counts as text, and `[a,b]` as a list of texts. An error if there is no
+    /// `=` or no key.
     pub fn parse(text: &str, place: impl Into<String>) -> Result<Self> {
         let fault =
             |does: &str| Error::usage(format!("`{text}` {does}")).hint("write KEY=VALUE, for instance `--set ttl=5m`");
@@ -95,9 +93,6 @@ pub struct PolicyConfig {
 
 impl PolicyConfig {
     /// Reads a sheet; `place` is how it is cited.
-    ///
-    /// # Errors
-    /// If it is no TOML.
     pub fn parse(policy: &str, text: &str, place: &str) -> Result<Self> {
         let document: DocumentMut = text.parse().map_err(|cause| Error::failed(format!("{place}: {cause}")))?;
         let shipped = document.clone();
@@ -131,10 +126,8 @@ impl PolicyConfig {
         at[last.as_str()] = Item::Value(widened(&setting.value, at.get(last)));
     }
 
-    /// The parameters as the policy reads them.
-    ///
-    /// # Errors
-    /// If there is no such parameter, or a value is of the wrong kind; the message shows the parameter.
+    /// The parameters as the policy reads them. An error if there is no such parameter, or a value is of the wrong
+    /// kind; the message shows the parameter.
     pub fn params<T: DeserializeOwned>(&self) -> Result<T> {
         let text = self.alone().to_string();
         toml::parsed(&text).map_err(|cause| self.fault(&text, &cause))
@@ -164,9 +157,6 @@ impl PolicyConfig {
     }
 
     /// All numbers of the sheet as the policy reads them.
-    ///
-    /// # Errors
-    /// If they do not fit.
     pub fn read<T: DeserializeOwned>(&self) -> Result<T> {
         fitting(&self.text(), &self.place)
     }
@@ -215,9 +205,6 @@ impl PolicyConfig {
     }
 
     /// The parameters as they are set, for reports.
-    ///
-    /// # Errors
-    /// If a value has no form in JSON.
     pub fn settings(&self) -> Result<serde_json::Value> {
         toml_edit::de::from_document(self.alone()).map_err(|cause| Error::failed(format!("{}: {cause}", self.place)))
     }

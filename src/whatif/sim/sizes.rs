@@ -98,10 +98,8 @@ impl SizeRules {
         }
     }
 
-    /// Reads the sheet; `place` is where it stands, for messages.
-    ///
-    /// # Errors
-    /// If it does not fit, or a ratio is not positive.
+    /// Reads the sheet; `place` is where it stands, for messages. An error if it does not fit, or a ratio is not
+    /// positive.
     pub fn parse(text: &str, place: &str) -> Result<Self> {
         let rules: Self = fitting(text, place)?;
         let ratios = &rules.chars_per_token;

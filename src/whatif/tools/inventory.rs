@@ -219,9 +219,6 @@ pub struct StopWords {
 
 impl StopWords {
     /// Reads `rules/policies/stop_words.toml`; `place` is where it stands, for messages.
-    ///
-    /// # Errors
-    /// If it does not fit.
     pub fn parse(text: &str, place: &str) -> crate::base::error::Result<Self> {
         #[derive(serde::Deserialize)]
         #[serde(deny_unknown_fields)]
