@@ -7,6 +7,7 @@ use std::collections::BTreeSet;
 use serde_json::Value as Json;
 use xxhash_rust::xxh3::xxh3_64;
 
+use crate::base::id::IdMap;
 use crate::base::json::{Cursor, JsonKind, RawStr, decode_into};
 use crate::logs::field::FieldResult;
 use crate::logs::value_draft::{DraftGiven, DraftValue, ValueDraft};
@@ -34,36 +35,32 @@ pub(super) fn walk_answer(draft: &mut ValueDraft<'_>, text: &[u8]) -> Option<()>
     Some(())
 }
 
-const ROOT: usize = 0;
+const ROOT: u32 = 0;
 
 /// The paths of keys seen so far.
 struct Tree<'d, 'v> {
     draft: &'d mut ValueDraft<'v>,
     branches: Vec<Branch>,
+    /// Branches by the hash of their key as it may be kept, and by what they grow from.
+    children: IdMap<(u64, u32), u32>,
     /// The string at hand, decoded.
     text: Vec<u8>,
 }
 
 #[derive(Default)]
 struct Branch {
-    parent: usize,
-    /// Hash of the key as it may be kept.
-    key: u64,
+    parent: u32,
     name: String,
-    first: Option<usize>,
-    next: Option<usize>,
-    /// The child that was last asked for: keys come in the same order from object to object.
-    last: Option<usize>,
     list: Option<usize>,
 }
 
 impl<'d, 'v> Tree<'d, 'v> {
     fn new(draft: &'d mut ValueDraft<'v>) -> Self {
         let root = Branch { name: "$".to_owned(), ..Branch::default() };
-        Self { draft, branches: vec![root], text: Vec::new() }
+        Self { draft, branches: vec![root], children: IdMap::default(), text: Vec::new() }
     }
 
-    fn value(&mut self, cursor: &mut Cursor<'_>, branch: usize, depth: usize) -> FieldResult<()> {
+    fn value(&mut self, cursor: &mut Cursor<'_>, branch: u32, depth: usize) -> FieldResult<()> {
         let shape = cursor.shape()?;
         if depth > self.draft.rules.json_depth_max {
             return cursor.skip_value();
@@ -96,14 +93,14 @@ impl<'d, 'v> Tree<'d, 'v> {
         Ok(())
     }
 
-    fn member(&mut self, cursor: &mut Cursor<'_>, key: &str, branch: usize, depth: usize) -> FieldResult<()> {
+    fn member(&mut self, cursor: &mut Cursor<'_>, key: &str, branch: u32, depth: usize) -> FieldResult<()> {
         match self.child(branch, key) {
             Some(child) => self.value(cursor, child, depth + 1),
             None => cursor.skip_value(),
         }
     }
 
-    fn string(&mut self, raw: RawStr<'_>, branch: usize) -> FieldResult<()> {
+    fn string(&mut self, raw: RawStr<'_>, branch: u32) -> FieldResult<()> {
         if !self.draft.rules.may_be_value(raw.0) {
             return Ok(());
         }
@@ -123,16 +120,16 @@ impl<'d, 'v> Tree<'d, 'v> {
         Ok(())
     }
 
-    fn leaf(&mut self, text: &[u8], branch: usize) {
+    fn leaf(&mut self, text: &[u8], branch: u32) {
         if self.draft.kept() >= self.draft.rules.json_values_max {
             return self.draft.flag(List::CUT);
         }
-        let list = match self.branches[branch].list {
+        let list = match self.branches[branch as usize].list {
             Some(list) => list,
             None if self.draft.list_count() < self.draft.rules.json_paths_max => {
                 let path = self.path(branch);
                 let list = self.draft.list(&path, self.draft.rules.leaves_max);
-                *self.branches[branch].list.insert(list)
+                *self.branches[branch as usize].list.insert(list)
             }
             None => return self.draft.flag(List::CUT),
         };
@@ -140,12 +137,13 @@ impl<'d, 'v> Tree<'d, 'v> {
     }
 
     /// `$.data.issues[].id`
-    fn path(&self, branch: usize) -> String {
+    fn path(&self, branch: u32) -> String {
         let mut names = Vec::new();
         let mut at = branch;
         while at != ROOT {
-            names.push(self.branches[at].name.as_str());
-            at = self.branches[at].parent;
+            let Branch { parent, name, .. } = &self.branches[at as usize];
+            names.push(name.as_str());
+            at = *parent;
         }
         let mut path = String::from("$");
         for name in names.into_iter().rev() {
@@ -157,49 +155,20 @@ impl<'d, 'v> Tree<'d, 'v> {
         path
     }
 
-    fn child(&mut self, branch: usize, key: &str) -> Option<usize> {
-        let hash = xxh3_64(key.as_bytes());
-        let expected = match self.branches[branch].last {
-            Some(last) => self.branches[last].next.or(self.branches[branch].first),
-            None => self.branches[branch].first,
-        };
-        let mut found = expected.filter(|&child| self.branches[child].key == hash);
-        if found.is_none() {
-            let mut at = self.branches[branch].first;
-            while let Some(child) = at {
-                if self.branches[child].key == hash {
-                    found = at;
-                    break;
-                }
-                at = self.branches[child].next;
-            }
+    /// The branch of a key; none if there are too many.
+    fn child(&mut self, parent: u32, key: &str) -> Option<u32> {
+        let place = (xxh3_64(key.as_bytes()), parent);
+        if let Some(&child) = self.children.get(&place) {
+            return Some(child);
         }
-        let child = found.or_else(|| self.grow(branch, key, hash))?;
-        self.branches[branch].last = Some(child);
-        Some(child)
-    }
-
-    fn grow(&mut self, parent: usize, key: &str, hash: u64) -> Option<usize> {
         let child = self.branches.len();
         if child > BRANCHES_PER_PATH * self.draft.rules.json_paths_max {
             self.draft.flag(List::CUT);
             return None;
         }
-        let name = key.to_owned();
-        self.branches.push(Branch { parent, key: hash, name, ..Branch::default() });
-        let mut at = self.branches[parent].first;
-        match at {
-            None => self.branches[parent].first = Some(child),
-            Some(_) => {
-                while let Some(sibling) = at {
-                    at = self.branches[sibling].next;
-                    if at.is_none() {
-                        self.branches[sibling].next = Some(child);
-                    }
-                }
-            }
-        }
-        Some(child)
+        self.branches.push(Branch { parent, name: key.to_owned(), list: None });
+        self.children.insert(place, child as u32);
+        Some(child as u32)
     }
 }
 
