@@ -10,7 +10,6 @@ use crate::base::error::Result;
 use crate::commands::config::config_path;
 use crate::commands::input::QuestionArgs;
 use crate::commands::responses::Wanted;
-use crate::commands::tune::claude_settings::models;
 use crate::commands::tune::search;
 use crate::frames::input::Input;
 use crate::frames::input::timeline::TimelineDetail;
@@ -88,7 +87,7 @@ fn of_settings(
     if timeline.requests.is_empty() {
         return Ok(BTreeMap::new());
     }
-    let standing = search::standing(input, models(&timeline, None), context)?;
+    let standing = search::standing(input, timeline.models(None), context)?;
     let workload = Workload::new(timeline, None, &input.data, false, true)?;
     let cache = oracle(&PolicyConfigs::load(&input.data)?)?;
     let simulator = workload.with_answers(&cache);

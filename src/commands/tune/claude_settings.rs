@@ -1,22 +1,19 @@
 //! `devboy tune claude-settings`: try what Claude Code could be set to on the logs, let the rules speak, write its settings as
 //! a diff.
 
-use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use serde_json::json;
 
 use crate::base::error::{Error, Result};
-use crate::base::id::Id;
 use crate::base::visible::Shown as _;
 use crate::commands::config::config_path;
 use crate::commands::input::{QuestionArgs, clients_in_use};
 use crate::frames::input::Input;
 use crate::frames::input::timeline::TimelineDetail;
 use crate::logs::overview::Holds;
-use crate::logs::timeline::requests::{NO_USAGE, Request, Timeline};
-use crate::report::numbers;
-use crate::report::numbers::counted;
+use crate::logs::timeline::requests::NO_USAGE;
+use crate::report::numbers::{self, counted};
 use crate::report::table::TableFormat;
 use crate::rules::claude::study::{AskedSettings, SettingsStudy};
 use crate::rules::proposal::proposed;
@@ -86,21 +83,13 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     let projects = reach.projects(&timeline, &input);
     let clients = ClientThresholds::load(&input.data)?.versions(&timeline, projects.as_ref(), context.now_ms);
     let clients = clients_in_use(&args.asked, (&input, clients), projects.as_ref(), context)?;
-    let layers = layers.about(models(&timeline, projects.as_ref()));
+    let layers = layers.about(timeline.models(projects.as_ref()));
     let earlier = (reach, &journal_of_all(&config)?);
     let asked = AskedSettings { scope, places: &places, layers, projects, clients };
     let found = SettingsStudy::of(asked, timeline, &input, earlier)?;
     input.tell(&args.asked.output, context)?;
     context.show(|context| show(args, context, &found, &input))?;
     conclude(args, context, &found, &journal, &input)
-}
-
-/// The models of some projects, or of all.
-pub fn models<'t>(timeline: &'t Timeline, projects: Option<&BTreeSet<Id>>) -> BTreeSet<&'t str> {
-    let requests = timeline.counted().map(|(_, request)| request).filter(|request| request.context() > 0);
-    let is_asked =
-        |request: &&Request| projects.is_none_or(|asked| asked.contains(&timeline.session_of(request).project));
-    requests.filter(is_asked).map(|request| timeline.names.text(request.model)).collect()
 }
 
 /// ", 2026-01-05 … 2026-02-10": when the first session of a study began, and the last one ended.

@@ -10,20 +10,17 @@ use crate::base::key_path::KeyPath;
 use crate::base::visible::Shown as _;
 use crate::commands::config::{config_path, warn_unknown};
 use crate::commands::input::QuestionArgs;
-use crate::commands::tune::claude_settings::models;
-use crate::commands::tune::writing;
-use crate::commands::tune::writing::{SettledProposal, WriteArgs};
+use crate::commands::tune::writing::{self, SettledProposal, WriteArgs};
 use crate::frames::input::Input;
 use crate::frames::input::timeline::TimelineDetail;
 use crate::logs::overview::Holds;
 use crate::replay::input::ReplayInput;
 use crate::replay::reach::Reaches;
 use crate::report::table::TableFormat;
-use crate::rules;
 use crate::rules::claude::search as claude;
 use crate::rules::proposal::{KeyOwners, Proposal, closed, settle};
 use crate::rules::search::{Search, SearchInput, SearchThresholds};
-use crate::rules::{report as findings, search};
+use crate::rules::{self, report as findings, search};
 use crate::settings::annotations::Annotations;
 use crate::settings::claude::layers::SettingsLayers;
 use crate::settings::claude::levers::{Levers, SettingsScope};
@@ -149,7 +146,7 @@ pub fn standing<'m>(
 fn of_client(input: &mut Input, context: &Context<'_>) -> Result<Vec<claude::ChosenValue>> {
     let models = input.remember("the models of all requests", |input| {
         let timeline = input.timeline(TimelineDetail::default())?;
-        Ok(models(&timeline, None).into_iter().map(str::to_owned).collect::<Vec<_>>())
+        Ok(timeline.models(None).into_iter().map(str::to_owned).collect::<Vec<_>>())
     })?;
     let standing = standing(input, models.iter().map(String::as_str), context)?;
     let make = |input: &mut Input| {

@@ -38,7 +38,6 @@ pub enum BlockKind {
     Thinking = 4,
     /// A tool call.
     ToolUsage = 5,
-    /// A tool result.
     ToolResult = 6,
     /// An image or a document outside of a tool result.
     Media = 7,
@@ -226,7 +225,6 @@ pub struct Request {
     pub segment: u32,
     /// Number of the turn within its chain: a turn begins where a person writes.
     pub turn: u32,
-    /// Model.
     pub model: Sym,
     /// Client version.
     pub version: Sym,
@@ -287,7 +285,6 @@ pub struct Chain {
 pub enum SegmentCause {
     /// The chain begins.
     Start = 0,
-    /// A compaction.
     Compaction = 1,
     /// The conversation went back to an earlier place.
     Rewind = 2,
@@ -405,9 +402,7 @@ pub enum ReferenceKind {
     Path = 2,
     /// Hexadecimal, 7 digits or more.
     Hex = 3,
-    /// A UUID.
     Uuid = 4,
-    /// A URL.
     Url = 5,
     /// A ticket (`ABC-123`).
     Ticket = 6,
@@ -500,7 +495,6 @@ pub struct Session {
 pub struct StatedCost {
     /// Pseudonym of the session.
     pub session: Id,
-    /// Model.
     pub model: Sym,
     /// Tokens of all its requests.
     pub usage: Usage,
@@ -593,6 +587,14 @@ impl Timeline {
     /// Those of them that were billed for something.
     pub fn billed(&self) -> impl Iterator<Item = (u32, &Request)> {
         self.counted().filter(|(_, request)| request.is_billed())
+    }
+
+    /// The models of the requests that count and had a context, in some projects or in all.
+    pub fn models(&self, projects: Option<&BTreeSet<Id>>) -> BTreeSet<&str> {
+        let asked = self.counted().map(|(_, request)| request).filter(|request| {
+            request.context() > 0 && projects.is_none_or(|asked| asked.contains(&self.session_of(request).project))
+        });
+        asked.map(|request| self.names.text(request.model)).collect()
     }
 
     /// The sessions with a request that counts. Others are there for what was forked off them.

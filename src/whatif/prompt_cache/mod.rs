@@ -39,7 +39,6 @@ use crate::whatif::simulation::{Finished, PolicyShare, Ready, Simulation};
 /// The sheet `rules/policies/prompt_cache.toml`.
 #[derive(Clone, PartialEq, Debug, Deserialize)]
 pub struct PromptCacheThresholds {
-    /// The cache.
     #[serde(flatten)]
     pub oracle: CacheRules,
     /// Which variants stand beside the baseline, and when one wins.
@@ -64,7 +63,6 @@ pub struct Compare {
     pub winner_percent_min: f64,
     /// Lifetimes.
     pub ttl: Vec<TtlPolicy>,
-    /// Layouts.
     pub layout: Vec<CacheLayout>,
     /// Keep-alive intervals in seconds.
     pub keepalive_s: Vec<u32>,
@@ -221,9 +219,8 @@ fn best_per_session(
 
 /// Models that the table of minimum prefixes does not list.
 pub fn unlisted(timeline: &Timeline, oracle: &CacheRules) -> Vec<String> {
-    let asked = timeline.counted().filter(|(_, request)| request.context() > 0);
-    let models: BTreeSet<&str> = asked.map(|(_, request)| timeline.names.text(request.model)).collect();
-    let unlisted = models.into_iter().filter(|model| !model.is_empty() && oracle.listed_minimum(model).is_none());
+    let models = timeline.models(None).into_iter();
+    let unlisted = models.filter(|model| !model.is_empty() && oracle.listed_minimum(model).is_none());
     unlisted.map(str::to_owned).collect()
 }
 
