@@ -6,7 +6,6 @@ use crate::base::stats::Share;
 /// The values of one column.
 #[derive(Clone, PartialEq, Debug)]
 pub enum ColumnValues {
-    /// Text.
     Texts(Vec<String>),
     /// Whole numbers, or nothing.
     Wholes(Vec<Option<i64>>),
@@ -19,7 +18,6 @@ pub enum ColumnValues {
 /// A table of named columns of equal length.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Listing {
-    /// Rows.
     pub rows: usize,
     /// Columns in order.
     pub columns: Vec<(&'static str, ColumnValues)>,
@@ -90,3 +88,12 @@ impl<'a, R> Columns<'a, R> {
         Listing { rows: self.rows.len(), columns: self.columns }
     }
 }
+
+/// Adds columns of counts that are fields of the row and called like them, to a listing or to a table.
+macro_rules! counts {
+    ($columns:expr, $($field:ident),+) => {
+        $columns$(.count(stringify!($field), |row| row.$field))+
+    };
+}
+
+pub(crate) use counts;

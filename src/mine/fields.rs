@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::{Deserialize, Serialize};
 
 use crate::base::id::{Id, IdMap};
-use crate::base::listing::{Columns, Listing};
+use crate::base::listing::{Columns, Listing, counts};
 use crate::base::names::{Names, Sym};
 use crate::base::stats::Share;
 use crate::logs::history::History;
@@ -33,7 +33,6 @@ pub struct CallFields {
     answers: IdMap<(Id, Id), JsonAnswer>,
 }
 
-/// An answer in JSON.
 #[derive(Default)]
 struct JsonAnswer {
     tokens: u64,
@@ -123,7 +122,6 @@ pub struct FieldUse {
     pub tool: String,
     /// Path of keys, or [`OTHER_NAMES`].
     pub field: String,
-    /// Responses that have it.
     pub responses: u64,
     /// Sessions with one of them.
     pub sessions: u64,
@@ -313,38 +311,18 @@ impl GroupNumbers {
 
 /// All columns of tools.
 pub fn tools(rows: &[ToolFields]) -> Listing {
-    Columns::of(rows)
-        .text("tool", |row| row.tool.clone())
-        .count("answers", |row| row.answers)
-        .count("responses", |row| row.responses)
-        .count("sessions", |row| row.sessions)
-        .count("fields", |row| row.fields)
-        .count("followed", |row| row.followed)
-        .count("used", |row| row.used)
-        .share(["used_share", "used_share_lower", "used_share_upper"], |row| row.share().known())
-        .count("tokens", |row| row.tokens)
-        .count("tokens_used", |row| row.tokens_used)
-        .count("tokens_unused", |row| row.tokens_unused)
-        .count("tokens_not_followed", |row| row.tokens_not_followed)
-        .finish()
+    let columns = Columns::of(rows).text("tool", |row| row.tool.clone());
+    let columns = counts!(columns, answers, responses, sessions, fields, followed, used)
+        .share(["used_share", "used_share_lower", "used_share_upper"], |row| row.share().known());
+    counts!(columns, tokens, tokens_used, tokens_unused, tokens_not_followed).finish()
 }
 
 /// All columns of fields.
 pub fn fields(rows: &[FieldUse], numbers: &GroupNumbers) -> Listing {
-    Columns::of(rows)
-        .text("tool", |row| row.tool.clone())
-        .text("field", |row| row.field.clone())
-        .count("responses", |row| row.responses)
-        .count("sessions", |row| row.sessions)
-        .count("followed", |row| row.followed)
-        .count("sessions_followed", |row| row.sessions_followed)
-        .count("used", |row| row.used)
-        .share(["used_share", "used_share_lower", "used_share_upper"], |row| row.share().known())
-        .count("in_arguments", |row| row.in_arguments)
-        .count("in_edits", |row| row.in_edits)
-        .count("in_texts", |row| row.in_texts)
-        .count("tokens", |row| row.tokens)
-        .count("tokens_unused", |row| row.tokens_unused)
+    let columns = Columns::of(rows).text("tool", |row| row.tool.clone()).text("field", |row| row.field.clone());
+    let columns = counts!(columns, responses, sessions, followed, sessions_followed, used)
+        .share(["used_share", "used_share_lower", "used_share_upper"], |row| row.share().known());
+    counts!(columns, in_arguments, in_edits, in_texts, tokens, tokens_unused)
         .text("group", |row| numbers.group(row).map_or("", |worth| worth.into_str()).to_owned())
         .finish()
 }

@@ -1,6 +1,6 @@
 //! Edges, tools, patterns, sessions and changes: all columns for programs, some of them for people.
 
-use crate::base::listing::{Columns, Listing};
+use crate::base::listing::{Columns, Listing, counts};
 use crate::base::numbers::DAY_MS;
 use crate::base::stats::Share;
 use crate::frames::edge::{Edge, EndSum};
@@ -111,22 +111,14 @@ pub fn ends(rows: &[(String, EndSum)]) -> Listing {
 pub fn tools(rows: &[ToolUsage], what: &'static str, all_tokens: u64, bytes_per_token: f64) -> Listing {
     let size = |row: &ToolUsage, value: u64| (row.sized > 0).then_some(value as i64);
     let time = |row: &ToolUsage, value: u64| (row.timed > 0).then_some(value as i64);
-    Columns::of(rows)
-        .text(what, |row| row.name.clone())
-        .count("calls", |row| row.calls)
-        .count("sessions", |row| row.sessions)
-        .count("ran", |row| row.ran)
-        .count("failed", |row| row.failed)
+    let columns = Columns::of(rows).text(what, |row| row.name.clone());
+    let columns = counts!(columns, calls, sessions, ran, failed)
         .share(["error_rate", "error_rate_lower", "error_rate_upper"], |row| Share::new(row.failed, row.ran).known())
         .count("rejected", |row| row.rejected)
         .share(["rejection_rate", "rejection_rate_lower", "rejection_rate_upper"], |row| {
             Some(Share::new(row.rejected, row.calls))
-        })
-        .count("open", |row| row.open)
-        .count("empty", |row| row.empty)
-        .count("empty_in_runs", |row| row.empty_in_runs)
-        .count("empty_run_max", |row| row.empty_run_max)
-        .count("sized", |row| row.sized)
+        });
+    let columns = counts!(columns, open, empty, empty_in_runs, empty_run_max, sized)
         .whole("response_chars_p50", |row| size(row, row.chars[0]))
         .whole("response_chars_p90", |row| size(row, row.chars[1]))
         .whole("response_chars_p99", |row| size(row, row.chars[2]))
@@ -136,15 +128,10 @@ pub fn tools(rows: &[ToolUsage], what: &'static str, all_tokens: u64, bytes_per_
         .count("timed", |row| row.timed)
         .whole("latency_ms_p50", |row| time(row, row.latency_ms[0]))
         .whole("latency_ms_p90", |row| time(row, row.latency_ms[1]))
-        .whole("latency_ms_p99", |row| time(row, row.latency_ms[2]))
-        .count("repeatable", |row| row.repeatable)
-        .count("repeats", |row| row.repeats)
-        .real("dup_rate", |row| Share::new(row.repeats, row.repeatable).known().map(|share| share.value()))
-        .count("reads", |row| row.reads)
-        .count("rereads_same", |row| row.rereads_same)
-        .count("rereads_overlapping", |row| row.rereads_overlapping)
-        .count("rereads_other", |row| row.rereads_other)
-        .count("response_tokens", |row| row.response_tokens)
+        .whole("latency_ms_p99", |row| time(row, row.latency_ms[2]));
+    let columns = counts!(columns, repeatable, repeats)
+        .real("dup_rate", |row| Share::new(row.repeats, row.repeatable).known().map(|share| share.value()));
+    counts!(columns, reads, rereads_same, rereads_overlapping, rereads_other, response_tokens)
         .count("responses_counted", |row| row.counted)
         .real("response_tokens_share", |row| Some(row.response_tokens as f64 / all_tokens.max(1) as f64))
         .count("input_tokens", |row| (row.input_bytes as f64 / bytes_per_token).ceil() as u64)
@@ -184,13 +171,8 @@ pub fn volumes(rows: &[Volume]) -> Listing {
 
 /// All columns of patterns.
 pub fn patterns(rows: &[PatternCount], all_tokens: u64) -> Listing {
-    Columns::of(rows)
-        .count("number", |row| row.number.into())
-        .text("pattern", |row| row.id.clone())
-        .count("calls", |row| row.calls)
-        .count("matches", |row| row.matches)
-        .count("sessions", |row| row.sessions)
-        .count("tokens", |row| row.tokens)
+    let columns = Columns::of(rows).count("number", |row| row.number.into()).text("pattern", |row| row.id.clone());
+    counts!(columns, calls, matches, sessions, tokens)
         .real("tokens_share", |row| Some(row.tokens as f64 / all_tokens.max(1) as f64))
         .count("published", |row| row.published)
         .text("answer", |row| row.answer.clone())
@@ -213,24 +195,14 @@ pub fn patterns_overview(rows: &[PatternCount], all_tokens: u64) -> Table {
 
 /// All columns of sessions.
 pub fn sessions(rows: &[SessionRowSummary]) -> Listing {
-    Columns::of(rows)
+    let columns = Columns::of(rows)
         .text("session", |row| row.session.clone())
         .text("project", |row| row.project.clone())
         .whole("first_ms", |row| row.first_ms)
-        .whole("last_ms", |row| row.last_ms)
-        .count("calls", |row| row.calls)
-        .count("read_calls", |row| row.read_calls)
-        .count("chains", |row| row.chains)
-        .count("subagents", |row| row.subagents)
-        .count("compactions", |row| row.compactions)
-        .count("turns", |row| row.turns)
-        .count("messages", |row| row.messages)
-        .text("models", |row| row.models.join(" "))
-        .count("input_tokens", |row| row.input_tokens)
-        .count("output_tokens", |row| row.output_tokens)
-        .count("cache_creation_tokens", |row| row.cache_creation_tokens)
-        .count("cache_read_tokens", |row| row.cache_read_tokens)
-        .count("response_bytes", |row| row.response_bytes)
+        .whole("last_ms", |row| row.last_ms);
+    let columns = counts!(columns, calls, read_calls, chains, subagents, compactions, turns, messages)
+        .text("models", |row| row.models.join(" "));
+    counts!(columns, input_tokens, output_tokens, cache_creation_tokens, cache_read_tokens, response_bytes)
         .text("class", |row| row.class.clone())
         .finish()
 }
