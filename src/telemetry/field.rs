@@ -8,50 +8,6 @@ use crate::base::json::{Cursor, JsonKind, RawStr};
 use crate::logs::field::{FieldResult, span};
 use crate::telemetry::log::{NO_ORDER, NO_STEP};
 
-/// A field of the published schema or one of devboy's additions, in the order in which they are written.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Field {
-    Session,
-    Call,
-    Tool,
-    Endpoint,
-    Bytes,
-    Shape,
-    InnerFormats,
-    Content,
-    Path,
-    DedupHit,
-    Layer,
-    Template,
-    Baseline,
-    Sent,
-    Partition,
-    Sidechain,
-    Time,
-    Rate,
-    L2Format,
-    Depth,
-    Columns,
-    Rows,
-    KeyStability,
-    Agent,
-    Items,
-    Step,
-    Mixed,
-    Preview,
-    HandleTokens,
-    Encodings,
-    Prefetched,
-    Predicted,
-    Declined,
-    Cited,
-    Race,
-    Order,
-    What,
-    Type,
-    Data,
-}
-
 /// How many fields are known.
 const COUNT: usize = Field::Data as usize + 1;
 
@@ -77,69 +33,79 @@ enum FieldKind {
 }
 
 struct SchemaField {
-    field: Field,
     name: &'static str,
     kind: FieldKind,
     /// Without it there is no event.
     needed: bool,
 }
 
-const fn needed(field: Field, name: &'static str, kind: FieldKind) -> SchemaField {
-    SchemaField { field, name, kind, needed: true }
+const fn needed(name: &'static str, kind: FieldKind) -> SchemaField {
+    SchemaField { name, kind, needed: true }
 }
 
-const fn optional(field: Field, name: &'static str, kind: FieldKind) -> SchemaField {
-    SchemaField { field, name, kind, needed: false }
+const fn optional(name: &'static str, kind: FieldKind) -> SchemaField {
+    SchemaField { name, kind, needed: false }
 }
 
-/// Every known field at the place of its number.
-const KNOWN: [SchemaField; COUNT] = [
-    needed(Field::Session, "session_hash", FieldKind::Text),
-    needed(Field::Call, "tool_call_id_hash", FieldKind::Text),
-    needed(Field::Tool, "tool_name_anon", FieldKind::Text),
-    needed(Field::Endpoint, "endpoint_class", FieldKind::Text),
-    needed(Field::Bytes, "response_chars", FieldKind::Count(u32::MAX)),
-    needed(Field::Shape, "shape", FieldKind::Text),
-    optional(Field::InnerFormats, "inner_formats", FieldKind::List),
-    optional(Field::Content, "content_sha_prefix_hex", FieldKind::Text),
-    optional(Field::Path, "file_path_hash", FieldKind::Text),
-    needed(Field::DedupHit, "is_dedup_hit", FieldKind::Flag),
-    optional(Field::Layer, "layer_used", FieldKind::Text),
-    optional(Field::Template, "template_id", FieldKind::Text),
-    needed(Field::Baseline, "tokens_baseline", FieldKind::Count(u32::MAX)),
-    needed(Field::Sent, "tokens_final", FieldKind::Count(u32::MAX)),
-    needed(Field::Partition, "context_partition", FieldKind::Count(u32::MAX)),
-    needed(Field::Sidechain, "is_sidechain", FieldKind::Flag),
-    needed(Field::Time, "ts_ms", FieldKind::Time),
-    optional(Field::Rate, "sample_rate_applied", FieldKind::Rate),
-    optional(Field::L2Format, "l2_format", FieldKind::Text),
-    optional(Field::Depth, "depth_max", FieldKind::Count(u16::MAX as u32)),
-    optional(Field::Columns, "n_cols", FieldKind::Count(u32::MAX)),
-    optional(Field::Rows, "n_rows", FieldKind::Count(u32::MAX)),
-    optional(Field::KeyStability, "key_stability", FieldKind::Share),
-    optional(Field::Agent, "agent_chain", FieldKind::Text),
-    optional(Field::Items, "n_items", FieldKind::Count(u32::MAX)),
-    optional(Field::Step, "step", FieldKind::Count(NO_STEP - 1)),
-    optional(Field::Mixed, "mixed", FieldKind::Flag),
-    optional(Field::Preview, "preview", FieldKind::Flag),
-    optional(Field::HandleTokens, "handle_tokens", FieldKind::Count(u8::MAX as u32)),
-    optional(Field::Encodings, "encodings", FieldKind::List),
-    optional(Field::Prefetched, "enricher_prefetched", FieldKind::Flag),
-    optional(Field::Predicted, "enricher_predicted_cost_tokens", FieldKind::Count(u32::MAX)),
-    optional(Field::Declined, "enricher_decline_reason", FieldKind::Text),
-    optional(Field::Cited, "cited_in_next_n_turns", FieldKind::Flag),
-    optional(Field::Race, "enricher_race", FieldKind::Text),
-    optional(Field::Order, "call_order", FieldKind::Count(NO_ORDER - 1)),
-    optional(Field::What, "what", FieldKind::Text),
-    optional(Field::Type, "type", FieldKind::Any),
-    optional(Field::Data, "data", FieldKind::Any),
-];
+macro_rules! schema {
+    ($($field:ident: $known:expr,)+) => {
+        /// A field of the published schema or one of devboy's additions, in the order in which they are written.
+        #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+        pub(super) enum Field {
+            $($field),+
+        }
+
+        /// Every known field at the place of its number.
+        const KNOWN: [SchemaField; COUNT] = [$($known),+];
+    };
+}
+
+schema! {
+    Session: needed("session_hash", FieldKind::Text),
+    Call: needed("tool_call_id_hash", FieldKind::Text),
+    Tool: needed("tool_name_anon", FieldKind::Text),
+    Endpoint: needed("endpoint_class", FieldKind::Text),
+    Bytes: needed("response_chars", FieldKind::Count(u32::MAX)),
+    Shape: needed("shape", FieldKind::Text),
+    InnerFormats: optional("inner_formats", FieldKind::List),
+    Content: optional("content_sha_prefix_hex", FieldKind::Text),
+    Path: optional("file_path_hash", FieldKind::Text),
+    DedupHit: needed("is_dedup_hit", FieldKind::Flag),
+    Layer: optional("layer_used", FieldKind::Text),
+    Template: optional("template_id", FieldKind::Text),
+    Baseline: needed("tokens_baseline", FieldKind::Count(u32::MAX)),
+    Sent: needed("tokens_final", FieldKind::Count(u32::MAX)),
+    Partition: needed("context_partition", FieldKind::Count(u32::MAX)),
+    Sidechain: needed("is_sidechain", FieldKind::Flag),
+    Time: needed("ts_ms", FieldKind::Time),
+    Rate: optional("sample_rate_applied", FieldKind::Rate),
+    L2Format: optional("l2_format", FieldKind::Text),
+    Depth: optional("depth_max", FieldKind::Count(u16::MAX as u32)),
+    Columns: optional("n_cols", FieldKind::Count(u32::MAX)),
+    Rows: optional("n_rows", FieldKind::Count(u32::MAX)),
+    KeyStability: optional("key_stability", FieldKind::Share),
+    Agent: optional("agent_chain", FieldKind::Text),
+    Items: optional("n_items", FieldKind::Count(u32::MAX)),
+    Step: optional("step", FieldKind::Count(NO_STEP - 1)),
+    Mixed: optional("mixed", FieldKind::Flag),
+    Preview: optional("preview", FieldKind::Flag),
+    HandleTokens: optional("handle_tokens", FieldKind::Count(u8::MAX as u32)),
+    Encodings: optional("encodings", FieldKind::List),
+    Prefetched: optional("enricher_prefetched", FieldKind::Flag),
+    Predicted: optional("enricher_predicted_cost_tokens", FieldKind::Count(u32::MAX)),
+    Declined: optional("enricher_decline_reason", FieldKind::Text),
+    Cited: optional("cited_in_next_n_turns", FieldKind::Flag),
+    Race: optional("enricher_race", FieldKind::Text),
+    Order: optional("call_order", FieldKind::Count(NO_ORDER - 1)),
+    What: optional("what", FieldKind::Text),
+    Type: optional("type", FieldKind::Any),
+    Data: optional("data", FieldKind::Any),
+}
 
 /// One bit for each field without which there is no event.
 const NEEDED: u64 = {
     let (mut bits, mut place) = (0, 0);
     while place < COUNT {
-        assert!(KNOWN[place].field as usize == place, "every field stands at the place of its number");
         bits |= (KNOWN[place].needed as u64) << place;
         place += 1;
     }
