@@ -76,7 +76,6 @@ impl Promise {
 pub struct ForecastCoverage {
     /// As in [`SessionSplit::week_ms`].
     pub week_ms: i64,
-    /// What held.
     pub held: u64,
     /// All that could be judged.
     pub judged: u64,
@@ -104,7 +103,6 @@ pub struct PromiseCoverage {
     pub statistic: String,
     /// What is judged, in the plural.
     pub unit: String,
-    /// What it promises.
     pub promise: Promise,
     /// How far it may be from that.
     pub tolerance: f64,
@@ -191,7 +189,6 @@ impl PromiseCoverage {
 /// One session: an effect, and the whole that it is a part of.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub struct SessionEffect {
-    /// The effect.
     pub effect: f64,
     /// The whole.
     pub of: f64,
@@ -275,13 +272,11 @@ pub fn coverage(name: &str, attempts: &[ForecastWeek], promise: f64, numbers: &B
 pub struct Forecast {
     /// Weeks since Thursday, 1 January 1970 (UTC). The prediction knows nothing of that week and of later ones.
     pub week: i64,
-    /// What was predicted.
     pub predicted: f64,
     /// Lower end of its interval.
     pub lower: f64,
     /// Upper end.
     pub upper: f64,
-    /// What came.
     pub came: f64,
 }
 

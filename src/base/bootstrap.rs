@@ -14,7 +14,6 @@ use crate::base::significance::quantile_above;
 pub struct Resampling {
     /// Where the generator begins.
     pub seed: u64,
-    /// Samples.
     pub samples: u32,
 }
 

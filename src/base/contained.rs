@@ -2,9 +2,8 @@
 //! to who waits for it, also in a release, which unwinds nothing and ends at any other panic.
 
 use std::cell::RefCell;
-use std::panic;
 use std::sync::{Once, mpsc};
-use std::thread;
+use std::{panic, thread};
 
 thread_local! {
     /// Tells who waits that this thread panicked; only threads of [`contained`] have it.

@@ -10,10 +10,9 @@ use include_dir::{Dir, File, include_dir};
 use serde::de::DeserializeOwned;
 
 use crate::base::error::{Error, Result};
-use crate::base::files;
 use crate::base::id::Id;
-use crate::base::toml;
 use crate::base::visible::Shown as _;
+use crate::base::{files, toml};
 
 /// The annotations that the published planner came with.
 pub const PUBLISHED_ANNOTATIONS: &str = "annotations/claude_code_published.toml";

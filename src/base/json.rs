@@ -43,9 +43,7 @@ pub enum JsonKind {
     String,
     /// `true` or `false`
     Bool,
-    /// `null`
     Null,
-    /// A number.
     Number,
 }
 

@@ -210,7 +210,6 @@ pub fn t_above(z: f64, df: u64) -> f64 {
 pub struct Chance {
     /// Mean.
     pub expected: f64,
-    /// Variance.
     pub variance: f64,
 }
 
@@ -232,7 +231,6 @@ crate::base::sums::adds_up!(Chance: expected, variance);
 /// The places of a context that stand one lag apart.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LaggedPairs {
-    /// Messages.
     pub messages: u64,
     /// Pairs of places at the lag.
     pub pairs: u64,

@@ -15,7 +15,6 @@ use crate::base::significance::Chance;
 /// What the calls of one tool looked like.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ToolStats {
-    /// Tool.
     pub tool: Sym,
     /// Calls, each once.
     pub calls: u64,
@@ -159,9 +158,7 @@ pub fn quantile_place(values: usize, share: f64) -> Option<usize> {
 /// What a figure should reach.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum TargetFigure {
-    /// At least this.
     AtLeast(f64),
-    /// At most this.
     AtMost(f64),
 }
 

@@ -35,7 +35,6 @@ pub type TokenCounts = [u32; VOCABULARIES.len()];
 pub struct Size {
     /// UTF-8 bytes.
     pub bytes: u32,
-    /// Tokens.
     pub tokens: TokenCounts,
 }
 

@@ -30,7 +30,6 @@ const STEP_BYTES: usize = 128 << 10;
 pub enum Packing {
     /// Plain JSONL.
     Plain,
-    /// gzip.
     Gzip,
     /// Zstandard.
     Zstd,

@@ -19,10 +19,9 @@ use crate::report::table::{Table, TableFormat};
 use crate::settings::write_private;
 use crate::shell::arguments::OutputArgs;
 use crate::shell::context::Context;
-use crate::telemetry;
 use crate::telemetry::{
-    Annotated, Citations, EventFile, Pass, Standing, Surroundings, TelemetryPlace, TelemetryRules, UsedWhen, annotate,
-    annotated_path, event_files, holds_events, is_annotated,
+    self, Annotated, Citations, EventFile, Pass, Standing, Surroundings, TelemetryPlace, TelemetryRules, UsedWhen,
+    annotate, annotated_path, event_files, holds_events, is_annotated,
 };
 
 /// Say of every response that was prefetched whether the agent used it, in a copy of the telemetry.

@@ -9,9 +9,7 @@ use crate::cost::groups::{CostKey, Label};
 use crate::cost::shown_names::ShownNames;
 use crate::cost::summary::Summary;
 use crate::cost::tables;
-use crate::report::table;
-use crate::report::table::TableFormat;
-use crate::report::table::paragraph;
+use crate::report::table::{self, TableFormat, paragraph};
 use crate::shell::arguments;
 use crate::shell::context::Context;
 

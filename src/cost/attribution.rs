@@ -10,10 +10,9 @@ use rayon::prelude::*;
 
 use crate::base::sums::adds_up;
 use crate::cost::bill::Bill;
-use crate::cost::groups;
 use crate::cost::groups::{CostKey, Label, Things};
-use crate::cost::shares;
 use crate::cost::shares::{BillShare, Thing, When};
+use crate::cost::{groups, shares};
 use crate::logs::timeline::requests::BlockKind;
 use crate::whatif::sim::cost::{Cost, Spent};
 
@@ -58,14 +57,12 @@ adds_up!(GroupCost: calls, priced_calls, spent, first, carried, again);
 pub struct CostRow {
     /// Its names, in the order of the keys.
     pub labels: Vec<Label>,
-    /// What it cost.
     pub entry: GroupCost,
 }
 
 /// A bill by some keys.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Attribution {
-    /// The keys.
     pub keys: Vec<CostKey>,
     /// The most expensive first; equal ones by name.
     pub rows: Vec<CostRow>,

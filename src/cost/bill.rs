@@ -25,7 +25,6 @@ pub struct Bill<'a> {
 pub struct Charge {
     /// Its tokens, by how they are billed.
     pub spent: Spent,
-    /// What they cost.
     pub cost: Cost,
     rates: Rates,
 }

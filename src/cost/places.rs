@@ -58,7 +58,6 @@ pub struct PlaceRun {
 pub struct Alike {
     /// The first place behind them.
     pub end: usize,
-    /// Their tokens.
     pub tokens: u64,
     /// One token, as it is billed.
     pub kind: Spent,
@@ -73,7 +72,6 @@ pub struct Due {
     pub requests: u64,
     /// How it was billed with them.
     pub spent: Spent,
-    /// What that cost.
     pub cost: Cost,
 }
 

@@ -9,12 +9,10 @@ use crate::base::names::Sym;
 use crate::cost::attribution::GroupCost;
 use crate::cost::bill::Bill;
 use crate::cost::groups::{CostKey, Label, Things};
-use crate::cost::shares;
-use crate::cost::shares::{BillShare, Thing};
+use crate::cost::shares::{self, BillShare, Thing};
 use crate::logs::timeline::requests::{BlockKind, Marks};
 use crate::logs::trace::{Millis, NO_TIME, Place};
-use crate::whatif::prompt_cache::causes;
-use crate::whatif::prompt_cache::causes::Loss;
+use crate::whatif::prompt_cache::causes::{self, Loss};
 use crate::whatif::prompt_cache::outcome::Cause;
 use crate::whatif::sim::cost::{Cost, Spent, Total};
 use crate::whatif::sim::simulator::Simulator;
@@ -28,13 +26,11 @@ pub struct SessionRequest {
     pub thread: u64,
     /// When it began.
     pub ts: Millis,
-    /// Model.
     pub model: String,
     /// Tokens of its context.
     pub context: u64,
     /// All its tokens.
     pub spent: Spent,
-    /// What it cost.
     pub cost: Cost,
     /// Whether the context was compacted before it.
     pub compacted: bool,
@@ -53,13 +49,11 @@ pub struct CarriedThing {
     pub label: Label,
     /// "call", "result" or nothing.
     pub half: &'static str,
-    /// Its tokens.
     pub tokens: u64,
     /// When it came in.
     pub ts: Millis,
     /// Requests that it was sent with, the first one included.
     pub sent: u64,
-    /// What it cost.
     pub entry: GroupCost,
 }
 
@@ -76,7 +70,6 @@ pub struct SessionCost {
     pub total: Total,
     /// What was paid for again: it had been in the cache and was not read from it.
     pub again: Cost,
-    /// Subagents.
     pub subagents: u64,
     /// Compactions in all threads, those included that no request followed.
     pub compactions: u64,

@@ -51,7 +51,6 @@ pub struct BillShare {
     pub when: When,
     /// Tokens.
     pub spent: Spent,
-    /// What they cost.
     pub cost: Cost,
 }
 
@@ -153,7 +152,6 @@ impl<'b, 'a> BlockWalk<'b, 'a> {
         }
     }
 
-    /// What is known of a thing.
     fn known(&mut self, thing: Thing) -> BilledBefore {
         self.noted(thing).map_or(BilledBefore::LENT, |known| *known)
     }

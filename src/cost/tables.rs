@@ -22,7 +22,6 @@ pub fn dollars(cost: &Cost) -> String {
 /// What people know a session by.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct AboutSession {
-    /// Its project.
     pub project: Label,
     /// Its first and its last request, if they have times.
     pub span: Option<(Millis, Millis)>,

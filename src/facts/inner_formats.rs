@@ -43,7 +43,6 @@ pub enum InnerFormat {
     MdTable,
     /// Fenced code with text around it.
     MdWithCode,
-    /// Fenced code.
     CodeFence,
     /// An element with its opening and its closing tag.
     XmlHtml,

@@ -9,7 +9,6 @@ pub const DEPTH_MAX: usize = 128;
 /// A JSON value. Equality takes the keys of an object in any order and numbers by their literal text.
 #[derive(Clone, Debug)]
 pub enum Json {
-    /// `null`
     Null,
     /// `true` or `false`
     Bool(bool),

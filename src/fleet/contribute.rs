@@ -26,7 +26,6 @@ pub struct ShareGuide<'a> {
     pub limits: &'a FleetLimits,
     /// Pseudonym of the person.
     pub user: &'a str,
-    /// Now.
     pub now_ms: Millis,
 }
 
@@ -35,7 +34,6 @@ pub struct ShareGuide<'a> {
 pub struct Alternative {
     /// Name of the setting.
     pub name: String,
-    /// The session.
     pub session: Id,
     /// When it began.
     pub start: Millis,

@@ -52,7 +52,6 @@ pub struct PooledFile {
     pub digest: String,
     /// Marks of sessions.
     pub marks: Vec<String>,
-    /// Counts.
     pub counts: BinCounts,
 }
 
@@ -73,7 +72,6 @@ pub struct Judge<'a> {
     pub naming: &'a FleetNaming,
     /// Bounds.
     pub limits: &'a FleetLimits,
-    /// Now.
     pub now_ms: Millis,
     /// Whether calls are counted anew, from the light rows that lie beside the counts.
     pub by_rows: bool,

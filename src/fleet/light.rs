@@ -227,7 +227,6 @@ struct StepTool {
     /// Who was shown the answer.
     chain: u32,
     step: u32,
-    /// The tool.
     tool: Sym,
     partition: u32,
     /// Index into [`EventLog::sessions`].

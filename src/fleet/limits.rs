@@ -71,7 +71,6 @@ pub struct PooledSetting {
     pub name: String,
     /// The policy, as in `devboy what-if`.
     pub policy: String,
-    /// What is set.
     pub set: Vec<String>,
 }
 

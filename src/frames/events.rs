@@ -37,9 +37,7 @@ pub struct EndpointSum {
     pub layer: u8,
     /// Inner formats, one bit each.
     pub inner_formats: u16,
-    /// Events.
     pub events: u64,
-    /// Bytes.
     pub bytes: u64,
     /// Tokens as they are.
     pub baseline: u64,
@@ -75,7 +73,6 @@ adds_up!(
 pub struct EndpointSpan {
     /// Endpoint class.
     pub endpoint: Sym,
-    /// Sessions.
     pub sessions: u64,
     /// First response, in milliseconds since 1970.
     pub first_ms: i64,

@@ -56,7 +56,6 @@ pub struct Fingerprint {
     pub last_ms: Millis,
     /// Sessions in which it was called.
     pub sessions: u64,
-    /// Tokens by layer.
     pub tokens: LayerTokens,
     /// Responses that were prefetched.
     pub prefetches: u64,
@@ -206,7 +205,6 @@ pub struct EventProfile {
     pub events: u64,
     /// Responses that they stand for.
     pub calls: f64,
-    /// Sessions.
     pub sessions: u64,
     /// Contexts (session and chain), each with all of its partitions.
     pub contexts: u64,
@@ -222,7 +220,6 @@ pub struct EventProfile {
     pub nested_depth_p95: Option<u64>,
     /// Agent variants by which the sessions were classified, with the number of sessions.
     pub agent_variants: Vec<(String, u64)>,
-    /// Tokens by layer.
     pub tokens: LayerTokens,
     /// First and last response; none without events.
     pub span_ms: Option<(Millis, Millis)>,
@@ -239,6 +236,5 @@ pub struct Observed {
     pub tools: Vec<ToolCosts>,
     /// Names of the tools in the follow-ups, by symbol: those of a configuration where they are known.
     pub names: Vec<String>,
-    /// Follow-ups.
     pub follow_ups: Vec<FollowUpCount>,
 }

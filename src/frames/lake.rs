@@ -20,23 +20,17 @@ use parquet::basic::{Compression, ZstdLevel};
 use parquet::file::properties::{EnabledStatistics, WriterProperties};
 use rayon::prelude::*;
 
-use crate::base::files;
-use crate::base::files::Growing;
+use crate::base::files::{self, Growing};
 use crate::base::id::{Id, IdSet};
 use crate::base::names::{Names, Sym};
 use crate::base::seal::{Seal, kept_secret, secret_file};
 use crate::facts::body_facts::BodyFacts;
-use crate::frames::bodies;
 use crate::frames::columns::ColumnResult;
-use crate::frames::manifest;
 use crate::frames::manifest::{LakeSegment, Manifest, StoredSource, Unusable};
-use crate::frames::sealed;
 use crate::frames::sealed::Way;
-use crate::frames::tables;
 use crate::frames::tables::{TABLES, TaggedRows};
-use crate::frames::timelines;
 use crate::frames::timelines::{Joined, PackedTimeline};
-use crate::frames::values;
+use crate::frames::{bodies, manifest, sealed, tables, timelines, values};
 use crate::logs::trace::FileRows;
 use crate::logs::values::ValueRows;
 

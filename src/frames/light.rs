@@ -68,7 +68,6 @@ pub struct LightCall {
     pub session: String,
     /// Keyed mark of the main thread or subagent.
     pub chain: String,
-    /// By [`Number`].
     pub numbers: [i64; Number::COUNT],
     /// Name of the tool, as it leaves.
     pub tool: String,

@@ -12,9 +12,8 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::base::files;
 use crate::base::id::Id;
-use crate::frames::tables;
 use crate::frames::tables::SCHEMA_VERSION;
-use crate::frames::{bodies, timelines, values};
+use crate::frames::{bodies, tables, timelines, values};
 use crate::logs::trace::Counters;
 
 /// File name of the manifest.

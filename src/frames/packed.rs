@@ -89,11 +89,8 @@ fn put_text(out: &mut Vec<u8>, text: &str) {
 
 /// To bytes or from them, field by field. None where bytes are not what was written.
 trait PackedField {
-    /// A number.
     fn whole(&mut self, number: u64) -> Option<u64>;
-    /// An id.
     fn id(&mut self, id: &mut Id) -> Option<()>;
-    /// A text.
     fn text(&mut self, text: &mut String) -> Option<()>;
     /// How many rows there are; of what is read each takes a byte at least.
     fn length(&mut self, rows: usize) -> Option<usize>;

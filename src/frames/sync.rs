@@ -7,24 +7,21 @@ use std::sync::Arc;
 
 use rayon::prelude::*;
 
-use crate::base::allocator;
 use crate::base::damage::Reason;
 use crate::base::error::{Error, Result};
 use crate::base::id::Id;
 use crate::base::names::Names;
-use crate::base::numbers;
 use crate::base::progress::ProgressLine;
 use crate::base::unpack::Packing;
+use crate::base::{allocator, numbers};
 use crate::facts::analysis_pool::AnalysisPool;
 use crate::facts::body_facts::BodyFacts;
-use crate::facts::encode;
-use crate::facts::encode::Params;
+use crate::facts::encode::{self, Params};
 use crate::frames::lake::{Lake, News, Trouble, Update};
 use crate::frames::manifest::{Maker, StoredSource};
 use crate::logs::discover::{Digest, LogFile, LogListing, digest, is_disturbed};
 use crate::logs::message::ExtractionGuide;
-use crate::logs::read;
-use crate::logs::read::{FileReading, Job};
+use crate::logs::read::{self, FileReading, Job};
 use crate::logs::timeline::rows::FileTimeline;
 use crate::logs::trace::{FileRows, Millis};
 use crate::logs::values::ValueRows;
@@ -53,7 +50,6 @@ pub enum FileUpdate {
 pub struct KnownFile {
     /// The file.
     pub path: PathBuf,
-    /// What is stored.
     pub stored: StoredSource,
     /// How it was brought up to date.
     pub fate: FileUpdate,
@@ -127,7 +123,6 @@ pub struct SyncScope<'a> {
 /// What a command needs besides the counts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Want {
-    /// The rows.
     pub rows: bool,
     /// The facts about bodies. What counts them is [`Want::tier`]: a lake that has them can give them later.
     pub bodies: bool,
@@ -140,7 +135,6 @@ pub struct Want {
 pub struct Loaded {
     /// What symbols in the rows mean.
     pub names: Names,
-    /// The rows.
     pub rows: BTreeMap<u32, FileRows>,
     /// What symbols in the values mean.
     pub value_names: Names,
@@ -394,7 +388,6 @@ struct FilePlan<'a> {
     root: Id,
     directory: Id,
     file: &'a LogFile,
-    /// What is stored of it.
     known: Option<StoredSource>,
     /// Hash of all of it; [`Id::NONE`] if reading it will tell.
     content: Id,

@@ -29,7 +29,6 @@ pub struct PackedTimeline<'a> {
     pub bytes: u64,
     /// Names the words and numbers by which the rows were made.
     pub words: Id,
-    /// The rows.
     pub rows: Cow<'a, [u8]>,
 }
 

@@ -24,7 +24,6 @@ pub enum Reread {
 /// What one call was like, in its context.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MinedCall {
-    /// Tool.
     pub tool: Sym,
     /// Number of its MCP server in the list of servers; 0 for tools of no server.
     pub server: u32,
@@ -123,7 +122,6 @@ pub struct ToolUsage {
     pub with_text: u64,
     /// Of these, those whose tokens were counted exactly; the others are estimated from their bytes.
     pub counted: u64,
-    /// Bytes of the inputs.
     pub input_bytes: u64,
 }
 
@@ -141,7 +139,6 @@ pub struct ToolUsages {
 /// A row of the published table of volumes.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Volume {
-    /// Tool.
     pub tool: String,
     /// Calls, copies in other files included.
     pub calls: u64,
@@ -174,7 +171,6 @@ pub struct SessionRowSummary {
     pub chains: u64,
     /// Of these, subagents.
     pub subagents: u64,
-    /// Compactions.
     pub compactions: u64,
     /// Stretches of the main thread between prompts of a person, whether tools were called in them or not.
     pub turns: u64,

@@ -4,7 +4,10 @@
 //! three places, one API message is spread over several records. Which copy counts is decided by what the rows say
 //! (place, time, ids), never by the order in which files were read.
 
-use crate::logs::trace::CallRow;
+use crate::logs::trace::{
+    CallRow, ChainKey, MarkKind, MarkRow, MessageRow, Millis, NO_TIME, Place, ResultKind, SUMMARY_WITHIN_RECORDS,
+    SessionRow, Status, ToolResult, ToolUse, Usage, earlier,
+};
 use std::borrow::Cow;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -17,10 +20,6 @@ use crate::base::names::Names;
 use crate::logs::copies::{At, FileFacts, FileStanding, RecordedAgents, standings};
 use crate::logs::corpus::{Corpus, SourceRows};
 use crate::logs::history::{Call, CallIndex, Chain, Compaction, Eviction, History, Merged, Message, Session};
-use crate::logs::trace::{
-    ChainKey, MarkKind, MarkRow, MessageRow, Millis, NO_TIME, Place, ResultKind, SUMMARY_WITHIN_RECORDS, SessionRow,
-    Status, ToolResult, ToolUse, Usage, earlier,
-};
 
 /// Builds the history of all session logs of a corpus.
 pub fn assemble(corpus: &Corpus) -> History {
@@ -196,7 +195,6 @@ fn marks(file: &SourceRows) -> Cow<'_, [MarkRow]> {
     named.map(|mark| MarkRow { other: original(mark.other), ..*mark }).collect()
 }
 
-/// Prompts of a file.
 fn prompts(file: &SourceRows) -> BTreeMap<u32, Vec<Mark>> {
     let mut out: BTreeMap<u32, Vec<Mark>> = BTreeMap::new();
     for mark in file.rows.marks.iter().filter(|mark| mark.kind == MarkKind::Prompt) {

@@ -11,8 +11,7 @@ use crate::logs::assemble::NamelessCalls;
 use crate::logs::content::BlockFields;
 use crate::logs::envelope::{Envelope, ProgressFields};
 use crate::logs::field::id_of;
-use crate::logs::read;
-use crate::logs::read::{Failure, Job};
+use crate::logs::read::{self, Failure, Job};
 use crate::logs::take::TakeRecords;
 use crate::logs::text_blocks::TextBlocks;
 use crate::logs::trace::Counters;
@@ -29,7 +28,6 @@ pub type CallKey = (Id, Id);
 /// A call as it was checked.
 #[derive(Debug)]
 pub struct CheckedCall<T> {
-    /// Its tool.
     pub tool: String,
     /// What the check came to.
     pub verdict: T,

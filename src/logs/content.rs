@@ -31,7 +31,6 @@ pub trait TakeContent<'a> {
     fn next_text(&mut self) {
         self.result_text().push(b"\n");
     }
-    /// A block.
     fn block(&mut self, block: &BlockFields<'a>);
 }
 
@@ -57,21 +56,15 @@ impl<'a> TakeContent<'a> for Unread {
 /// What a message says besides its blocks.
 #[derive(Default, Clone, Copy)]
 pub struct MessageFields<'a> {
-    /// `id`.
     pub id: Option<Id>,
-    /// `model`.
     pub model: Option<RawStr<'a>>,
-    /// `usage`.
     pub usage: Option<Usage>,
     /// `usage.speed`.
     pub speed: Option<RawStr<'a>>,
-    /// `effort`.
     pub effort: Option<RawStr<'a>>,
-    /// `diagnostics`.
     pub diagnostics: Option<&'a [u8]>,
     /// Whether there is a `stop_reason`.
     pub finished: bool,
-    /// What its content is.
     pub content: Content,
     /// The content as it stands there.
     pub content_json: &'a [u8],
@@ -96,17 +89,11 @@ pub enum Content {
 pub struct BlockFields<'a> {
     /// `type`.
     pub kind: Option<RawStr<'a>>,
-    /// `id`.
     pub id: Option<RawStr<'a>>,
-    /// `name`.
     pub name: Option<RawStr<'a>>,
-    /// `tool_use_id`.
     pub tool_use_id: Option<RawStr<'a>>,
-    /// `text`.
     pub text: Option<RawStr<'a>>,
-    /// `thinking`.
     pub thinking: Option<RawStr<'a>>,
-    /// `input`.
     pub input: Option<&'a [u8]>,
     /// `is_error`.
     pub failed: bool,
@@ -119,7 +106,6 @@ pub struct BlockFields<'a> {
 pub struct ResultForm {
     /// Whether it is one string.
     pub is_string: bool,
-    /// Its texts.
     pub texts: u32,
     /// Images and documents.
     pub media: u32,

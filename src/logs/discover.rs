@@ -33,7 +33,6 @@ pub const NAMED: &str = "--input-dir";
 pub struct PlaceVariables {
     /// `CLAUDE_CONFIG_DIR`: a comma list that replaces the defaults.
     pub claude_config_dir: Option<String>,
-    /// `XDG_CONFIG_HOME`.
     pub xdg_config_home: Option<PathBuf>,
     /// The home directory.
     pub home: Option<PathBuf>,
@@ -77,7 +76,6 @@ pub struct LogFile {
     pub changed_ns: i64,
     /// Number in its file system where the system has one, else 0.
     pub inode: u64,
-    /// Packing.
     pub packing: Packing,
 }
 

@@ -34,7 +34,6 @@ impl ParentField<'_> {
 pub(super) struct Envelope<'a> {
     /// `type`.
     pub(super) kind: Option<RawStr<'a>>,
-    /// `subtype`.
     pub(super) subtype: Option<RawStr<'a>>,
     /// `sessionId`.
     pub(super) session: Option<RawStr<'a>>,
@@ -42,7 +41,6 @@ pub(super) struct Envelope<'a> {
     pub(super) session_snake: Option<RawStr<'a>>,
     /// `agentId`.
     pub(super) agent: Option<RawStr<'a>>,
-    /// `uuid`.
     pub(super) uuid: Option<RawStr<'a>>,
     /// `forkedFrom.messageUuid`: the record that this one is a copy of, in the session that was forked.
     pub(super) copied: Option<RawStr<'a>>,
@@ -50,11 +48,8 @@ pub(super) struct Envelope<'a> {
     pub(super) parent: ParentField<'a>,
     /// `requestId`.
     pub(super) request: Option<RawStr<'a>>,
-    /// `cwd`.
     pub(super) cwd: Option<RawStr<'a>>,
-    /// `version`.
     pub(super) version: Option<RawStr<'a>>,
-    /// `timestamp`.
     pub(super) timestamp: Option<RawStr<'a>>,
     /// `permissionMode`.
     pub(super) permission_mode: Option<RawStr<'a>>,
@@ -66,15 +61,12 @@ pub(super) struct Envelope<'a> {
     pub(super) meta: bool,
     /// `message`, if it is an object; its content went to whoever takes it.
     pub(super) message: Option<MessageFields<'a>>,
-    /// `data`.
     pub(super) data: Option<&'a [u8]>,
-    /// `attachment`.
     pub(super) attachment: Option<&'a [u8]>,
     /// `compactMetadata` or `microcompactMetadata`.
     pub(super) metadata: Option<&'a [u8]>,
     /// `gitBranch`.
     pub(super) branch: Option<RawStr<'a>>,
-    /// `effort`.
     pub(super) effort: Option<RawStr<'a>>,
     /// `sessionKind`.
     pub(super) session_kind: Option<RawStr<'a>>,

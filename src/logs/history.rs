@@ -121,7 +121,6 @@ pub struct Session {
 pub struct Message {
     /// `message.id`, or what stands for it.
     pub id: Id,
-    /// Model.
     pub model: Sym,
     /// Index into [`History::sessions`].
     pub session: u32,
@@ -227,7 +226,6 @@ pub struct History {
     pub prompts: Vec<(u32, Millis)>,
     /// Compactions of threads in which no tool was called, which have no chain: the session and the time; in order.
     pub talk_compactions: Vec<(u32, Millis)>,
-    /// What was merged.
     pub merged: Merged,
     /// Of a window: what the last request before it held, by reader.
     pub held_before: BTreeMap<Reader, u64>,

@@ -209,7 +209,6 @@ const MARKS: [(u8, u8); 1] = [(b'.', b':')];
 
 /// The bounds of the words of a text.
 pub struct WordBounds<'t> {
-    /// The text.
     pub text: &'t [u8],
     /// What is known of the bytes from here: a bit for each.
     from: usize,

@@ -75,7 +75,6 @@ pub struct MessageDraft<'v> {
     pub builtin_calls: IdSet<Id>,
     /// How the first text begins.
     opening: Option<Opening>,
-    /// Calls.
     pub asked: Vec<CallDraft>,
     /// Results with the calls that they answer.
     pub answered: Vec<(Id, ToolResult)>,

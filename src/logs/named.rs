@@ -15,8 +15,7 @@ use crate::base::unpack::{Packing, unpack};
 use crate::logs::content::Unread;
 use crate::logs::envelope::Envelope;
 use crate::logs::path::directory;
-use crate::logs::read;
-use crate::logs::read::{Failure, Job};
+use crate::logs::read::{self, Failure, Job};
 use crate::logs::take::TakeRecords;
 use crate::logs::trace::Counters;
 
@@ -96,7 +95,6 @@ pub struct Cited {
     pub job: usize,
     /// Its line, from 1.
     pub line: u64,
-    /// Its `uuid`.
     pub uuid: String,
     /// The first characters of its `message.content`, as JSON.
     pub start: String,

@@ -18,7 +18,6 @@ pub struct Overview {
     pub span_ms: Option<(Millis, Millis)>,
     /// Earliest record of the newest API message.
     pub newest_message_ms: Option<Millis>,
-    /// Sessions.
     pub sessions: u64,
     /// Main threads and subagents with calls.
     pub chains: u64,
@@ -95,7 +94,6 @@ pub enum Holds {
     Calls,
     /// Their requests, with the usage of a first chunk.
     FirstChunks,
-    /// Nothing.
     Nothing,
 }
 

@@ -222,7 +222,6 @@ impl Usage {
 pub struct MessageRow {
     /// `message.id` (else `requestId`, else the record's `uuid`, else none: it is a message of its own).
     pub id: Id,
-    /// Model.
     pub model: Sym,
     /// Index into [`FileRows::chains`].
     pub chain: u32,
@@ -466,7 +465,6 @@ pub struct FileTrace {
     pub names: Names,
     /// What was counted.
     pub counters: Counters,
-    /// The rows.
     pub rows: FileRows,
     /// Extractors and arguments.
     pub value_names: Names,

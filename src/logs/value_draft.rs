@@ -41,7 +41,6 @@ pub(super) struct DraftGiven {
     pub(super) call: usize,
     /// Its name, if it is kept.
     pub(super) name: Option<Sym>,
-    /// Hash of its name.
     pub(super) name_hash: u64,
     pub(super) value: DraftValue,
 }

@@ -5,8 +5,7 @@ use std::ops::Range;
 
 use rayon::prelude::*;
 
-use crate::base::body_shape::BodyShape;
-use crate::base::body_shape::LayerId;
+use crate::base::body_shape::{BodyShape, LayerId};
 use crate::base::error::Result;
 use crate::base::names::Sym;
 use crate::base::stats::SessionUse;

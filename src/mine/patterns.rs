@@ -164,7 +164,6 @@ pub struct Patterns {
 /// How often a pattern was seen.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct PatternCount {
-    /// Its number.
     pub number: u32,
     /// Its name.
     pub id: String,

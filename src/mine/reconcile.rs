@@ -13,8 +13,7 @@ use crate::logs::corpus::{Corpus, SourceRows};
 use crate::logs::history::History;
 use crate::logs::timeline::requests::Timeline;
 use crate::logs::trace::{Place, ResultKind, Status};
-use crate::mine::totals;
-use crate::mine::totals::Totals;
+use crate::mine::totals::{self, Totals};
 
 /// What there is to reconcile: the same logs as each report sees them, without any window.
 pub struct Reconciled<'a> {

@@ -124,9 +124,7 @@ fn held(promise: Promise, smaller: u64, equal: u64, all: u64) -> u64 {
 pub struct ValueCount {
     /// Endpoint class or tool.
     pub group: Sym,
-    /// The value.
     pub value: u32,
-    /// Events.
     pub events: u64,
     /// Responses that they stand for.
     pub weight: f64,

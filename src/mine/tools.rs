@@ -238,7 +238,6 @@ fn interpolated(sorted: &[u32], share: f64) -> u64 {
 #[derive(Deserialize, Debug, Clone, PartialEq)]
 #[serde(deny_unknown_fields)]
 pub struct ToolUseRules {
-    /// Bytes per token.
     pub bytes_per_token: f64,
     /// Tools whose answer is a file, or lines of it.
     pub reading_tools: BTreeSet<String>,

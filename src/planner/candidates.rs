@@ -29,13 +29,11 @@ pub struct AnswerMoment<'a> {
 /// A call that could be made ahead.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Candidate {
-    /// The call.
     pub request: CallKey,
     /// Probability that the tool comes next, 0 … 1.
     pub probability: f64,
     /// Probability that it comes with this argument, given that it comes, 0 … 1.
     pub share: f64,
-    /// What it is expected to cost.
     pub cost: ExpectedCost,
     /// How much its answer matters.
     pub class: ValueClass,
@@ -62,7 +60,6 @@ impl Candidate {
 /// A call that is not made ahead.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Declined {
-    /// The tool.
     pub tool: String,
     /// The argument it would have had, where one was found.
     pub argument: Option<NamedArgument>,
@@ -184,14 +181,12 @@ impl NamedArgument {
 pub struct CallKey {
     /// Live name of the tool.
     pub tool: String,
-    /// Its argument.
     pub argument: NamedArgument,
 }
 
 /// An argument made out of an answer.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Projected {
-    /// The argument.
     pub argument: NamedArgument,
     /// Probability that it is this one, given that the tool comes next, 0 … 1.
     pub share: f64,

@@ -74,7 +74,6 @@ impl KnownLink<'_> {
 /// What a call does to answers that were fetched before.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AnswerEffect {
-    /// Nothing.
     Nothing,
     /// Nobody can tell (a shell).
     Perhaps,
@@ -87,7 +86,6 @@ pub enum AnswerEffect {
 pub struct KnownTool<'m> {
     /// Its value model, or the default.
     pub model: &'m ValueModel,
-    /// Its links.
     pub links: Vec<KnownLink<'m>>,
     /// Whether it may be called ahead.
     pub speculatable: bool,

@@ -23,7 +23,6 @@ pub struct PlannerThresholds {
     pub exact: ExactNumbers,
     /// Arguments out of answers.
     pub projection: ProjectionNumbers,
-    /// The race.
     pub race: RaceNumbers,
     /// Refusals.
     pub fail_fast: FailFastNumbers,

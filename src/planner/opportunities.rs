@@ -62,7 +62,6 @@ pub struct Opportunity {
     pub argument: Sym,
     /// The list, among the names of values.
     pub extractor: Sym,
-    /// The value.
     pub value: u64,
     /// Whether it is a path.
     pub is_path: bool,

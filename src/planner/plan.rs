@@ -165,7 +165,6 @@ pub struct KnapsackProblem {
 pub struct KnapsackChoice {
     /// Indices of items in the order in which they were taken, prerequisites first.
     pub items: Vec<usize>,
-    /// What they cost.
     pub cost: u64,
     /// What they are worth.
     pub value: f64,

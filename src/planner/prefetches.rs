@@ -320,7 +320,6 @@ adds_up!(
 pub struct HostTrace {
     /// Index of a call of the step whose answers set it off.
     pub after: u32,
-    /// The tool.
     pub tool: String,
     /// Hash of the whole input, as in [`crate::logs::values::GivenArgument::value`].
     pub input: u64,

@@ -12,7 +12,6 @@ use crate::settings::tool_model::{SideEffectClass, ToolModel, ValueClass};
 /// A call that it would make.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PublishedCall {
-    /// The tool.
     pub tool: String,
     /// Expected size. Bookkeeping is reported but not charged.
     pub cost: ExpectedCost,

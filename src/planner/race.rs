@@ -46,7 +46,6 @@ pub fn latency_ms(measured_ms: Option<u64>, cost: &CostModel, numbers: &RaceNumb
 /// A call to be made ahead.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Prefetch {
-    /// The call.
     pub request: CallKey,
     /// The host it goes to; without one no limit applies.
     pub host: Option<String>,
@@ -80,7 +79,6 @@ pub enum RaceEnd {
 /// One prefetch and its times, in simulated milliseconds.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Record {
-    /// The prefetch.
     pub prefetch: Prefetch,
     /// When it was dispatched, or refused.
     pub dispatched_ms: u64,

@@ -190,7 +190,6 @@ pub enum Severity {
 pub struct ModelProblem {
     /// How bad.
     pub severity: Severity,
-    /// The key.
     pub key: KeyPath,
     /// Where it stands, if a layer says it.
     pub source: Option<ValueSource>,

@@ -34,7 +34,6 @@ use crate::telemetry::log as event;
 /// A planner to be judged.
 #[derive(Clone, Copy)]
 pub struct JudgedPlanner<'a> {
-    /// Value models.
     pub models: &'a ValueModels,
     /// The same in the symbols of the history.
     pub known: &'a KnownTools<'a>,

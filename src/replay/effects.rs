@@ -154,9 +154,7 @@ fn replayed(piece: &HistoryPiece, scenario: &Scenario, stretch: &TapeSegment) ->
 
 /// A stretch of a tape: a session, or a context of one.
 struct TapeSegment {
-    /// Its session.
     session: u32,
-    /// Its responses.
     responses: Range<usize>,
     /// Its endpoints, sorted.
     endpoints: Vec<u32>,
@@ -229,7 +227,6 @@ pub struct SessionTape<'t> {
 pub struct SessionTokens {
     /// As they are.
     pub baseline: i64,
-    /// Saved of them.
     pub saved: i64,
 }
 

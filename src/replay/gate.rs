@@ -67,7 +67,6 @@ enum BaselineNaming<'p> {
     Real,
     /// As older files do.
     Published,
-    /// By pseudonyms.
     Hidden(&'p Pseudonyms),
 }
 

@@ -27,7 +27,6 @@ pub struct Reach {
 /// What a place can do with the answers of a tool.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum WithinReach {
-    /// Change them.
     #[default]
     Changes,
     /// See that they were shown.

@@ -20,7 +20,6 @@ use crate::replay::tape::{Response, Tape, TapeEntry};
 /// Sums over some responses, by layer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct Tally {
-    /// Responses.
     pub responses: [u64; 4],
     /// Tokens as they are.
     pub baseline: [u64; 4],

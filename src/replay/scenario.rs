@@ -75,7 +75,6 @@ pub struct Scenario {
     pub lru_size: usize,
     /// Wording of references.
     pub verbosity: Verbosity,
-    /// By endpoint.
     pub endpoints: Vec<EndpointPolicy>,
     /// By profile of sessions, as [`crate::replay::tape::SessionProfiles`] numbers them.
     pub(super) profiles: Vec<SessionPolicy>,

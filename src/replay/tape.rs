@@ -165,9 +165,7 @@ pub struct Tape {
     pub evictions: Vec<(u32, u32)>,
     /// Facts about bodies, in the order of their first use.
     pub facts: Vec<BodyFacts>,
-    /// Endpoints.
     pub endpoints: Vec<Endpoint>,
-    /// Profiles of the sessions.
     pub sessions: SessionProfiles,
     /// Lines that a reference to lines stands for at least.
     pub range_lines_min: usize,

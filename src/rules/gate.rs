@@ -129,7 +129,6 @@ impl ProposalGate {
 /// What becomes of the proposals about one subject.
 #[derive(Clone, Copy, PartialEq)]
 enum SubjectFate {
-    /// They are made.
     Made,
     /// They lose so many tokens.
     Loses(f64),

@@ -108,11 +108,8 @@ pub static REGISTER: &[&Rule] = &[
 pub struct RuleFacts<'a> {
     /// Texts of the symbols in the rows below.
     pub names: &'a Names,
-    /// Models.
     pub models: &'a [ModelUse],
-    /// Sessions.
     pub sessions: &'a [SessionUse],
-    /// Tools.
     pub tools: &'a [ToolStats],
     /// Follow-ups at the published lags.
     pub follow_ups: &'a [FollowUpCount],

@@ -89,7 +89,6 @@ pub struct RuleInputs {
     pub origin: String,
     /// Recorded events, or calls in logs.
     pub events: u64,
-    /// Sessions.
     pub sessions: u64,
     /// Start of the window; none if it is open.
     pub since_ms: Option<Millis>,

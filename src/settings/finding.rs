@@ -11,7 +11,6 @@ use crate::settings::values;
 /// One change of the configuration.
 #[derive(Clone, Debug)]
 pub struct Delta {
-    /// The key.
     pub key: KeyPath,
     /// The value that holds now, from the file or built in; none for a new key.
     pub from: Option<Value>,
@@ -38,7 +37,6 @@ pub enum Verdict {
     Wait {
         /// What would be set, in words: "autoCompactWindow = 150000".
         setting: String,
-        /// What has to be updated.
         update: String,
     },
     /// Nothing to judge here.

@@ -20,8 +20,7 @@ use crate::base::key_path::KeyPath;
 use crate::base::visible::Shown as _;
 use crate::logs::trace::Millis;
 use crate::settings::entries::{Journal, JournalChange, JournalEntry, Restore, SettledEntry};
-use crate::settings::schema;
-use crate::settings::values;
+use crate::settings::{schema, values};
 
 /// Hex digits of an entry's id.
 const ID_DIGITS: usize = 8;
@@ -71,7 +70,6 @@ pub struct WrittenFile<'f> {
     pub text: &'f str,
     /// Whether there was a file.
     pub existed: bool,
-    /// The journal.
     pub journal: PathBuf,
     /// Its name there.
     pub name: String,

@@ -84,11 +84,9 @@ pub struct Mckp {
 pub struct ShapeThresholds {
     /// Columns of a Markdown table.
     pub markdown_table_min_cols: usize,
-    /// Objects in an array.
     pub array_of_objects_min_items: usize,
     /// Share of the objects that have the same keys.
     pub array_of_objects_min_key_stability: f64,
-    /// Fields of a flat object.
     pub flat_object_min_fields: usize,
 }
 

@@ -4,8 +4,7 @@
 //! `<file>.bak`.
 
 use std::ffi::OsString;
-use std::fs;
-use std::fs::{File, Permissions};
+use std::fs::{self, File, Permissions};
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};

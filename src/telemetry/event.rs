@@ -20,9 +20,7 @@ pub struct PipelineEvent {
     pub endpoint_class: String,
     /// Bytes of the response.
     pub response_chars: u64,
-    /// Shape.
     pub shape: String,
-    /// Inner formats.
     #[serde(default)]
     pub inner_formats: Vec<String>,
     /// Name of the response: first 32 hex digits of its SHA-256; keyed where devboy emits it, so that nobody can check a
@@ -53,7 +51,6 @@ pub struct PipelineEvent {
     /// Share of the events that was recorded.
     #[serde(default = "one")]
     pub sample_rate_applied: f64,
-    /// Format of L2.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub l2_format: Option<String>,
     /// Nesting of JSON containers.
@@ -156,7 +153,6 @@ const ENDPOINTS_MAX: usize = 20;
 pub struct SessionSummary {
     /// See [`PipelineEvent::session_hash`].
     pub session_hash: String,
-    /// Events.
     pub total_events: u64,
     /// Share of events that L0 answered.
     pub dedup_hit_rate: f64,
@@ -201,7 +197,6 @@ pub struct SummaryLine {
     /// `session_summary`.
     #[serde(rename = "type")]
     pub kind: String,
-    /// The summary.
     pub data: SessionSummary,
 }
 

@@ -219,7 +219,6 @@ fn number_chains(session: &mut [RecordedEvent]) -> u32 {
     chains
 }
 
-/// The encodings in the order of their events.
 fn in_order(events: &mut [RecordedEvent], encodings: &[EncodedTokens]) -> Vec<EncodedTokens> {
     let mut ordered = Vec::new();
     if encodings.is_empty() {

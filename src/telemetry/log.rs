@@ -58,7 +58,6 @@ impl RecordedAs {
 /// What a response holds, and so who may change it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub enum RecordedContent {
-    /// Text.
     #[default]
     Text,
     /// Text beside images or documents: no layer could act.
@@ -84,7 +83,6 @@ pub struct RecordedEvent {
     pub latency_ms: u32,
     /// First 4 bytes of SHA-256 of the `tool_use` id.
     pub call: u32,
-    /// Tool.
     pub tool: Sym,
     /// Endpoint class.
     pub endpoint: Sym,
@@ -268,7 +266,6 @@ pub struct EncodedTokens {
     pub format: u8,
     /// Recursion depth from which on this cost holds.
     pub depth: u8,
-    /// Tokens.
     pub tokens: u32,
 }
 
@@ -458,7 +455,6 @@ fn places_of_sessions(events: &[RecordedEvent]) -> impl Iterator<Item = Range<us
 
 /// Some sessions of a log, where they stand: a copy of most of a log takes as much memory again.
 pub struct LogPart<'l> {
-    /// The log.
     pub log: &'l EventLog,
     is_kept: Vec<bool>,
 }

@@ -6,8 +6,7 @@ use std::ops::Range;
 use memchr::memmem;
 use serde_json::Value as Json;
 
-use crate::base::body_shape::BodyShape;
-use crate::base::body_shape::LayerId;
+use crate::base::body_shape::{BodyShape, LayerId};
 use crate::base::damage::{Damage, Reason};
 use crate::base::id::Id;
 use crate::base::json::{Cursor, JsonFault, JsonKind, RawStr};

@@ -225,9 +225,7 @@ pub const DRIFT_LIMITS: [u64; 9] = [1, 2, 5, 10, 15, 20, 30, 50, 100];
 /// How far an estimator is from measured growth.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct Drift {
-    /// Estimator.
     pub estimator: String,
-    /// Increments.
     pub increments: u64,
     /// Its tokens.
     pub estimated: u64,
@@ -244,7 +242,6 @@ pub struct Drift {
 /// Both.
 #[derive(Clone, PartialEq, Debug, Default, Serialize)]
 pub struct Calibration {
-    /// By family.
     pub families: Vec<FamilyRatio>,
     /// By estimator.
     pub drift: Vec<Drift>,

@@ -32,7 +32,6 @@ const OUTPUT_NOTE: &str =
 
 /// The log as simulated, under every cache that is needed, and what looks for breaks.
 pub struct Simulation<'w> {
-    /// The workload.
     pub workload: &'w Workload,
     /// What is known of the tools.
     pub tools: &'w Tools,
@@ -285,7 +284,6 @@ pub struct Ready<'w> {
 
 /// A run that is over.
 pub struct Finished<'a> {
-    /// The simulation.
     pub simulation: &'a Simulation<'a>,
     /// The cache of both runs.
     pub oracle: &'a CacheRules,

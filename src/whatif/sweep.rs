@@ -48,7 +48,6 @@ pub fn cell_configs(cell: &[Assigned], configs: &PolicyConfigs, rows: &[StackRow
 pub struct SweepCell {
     /// The values, in the order of the keys.
     pub values: Vec<String>,
-    /// The report.
     pub report: PolicyReport,
 }
 

@@ -26,7 +26,6 @@ const OUT_OF_RANGE: &str = "usage_out_of_range";
 pub struct Workload {
     /// The requests.
     pub timeline: Timeline,
-    /// Their sizes.
     pub sizes: BlockSizes,
     /// How sizes are estimated.
     pub estimator: Estimator,

@@ -18,10 +18,9 @@ use crate::logs::overview::Holds;
 use crate::report::numbers::counted;
 use crate::report::table::{Color, Table, TableFormat};
 use crate::report::{envelope, sharing, table};
-use crate::shell::arguments;
 use crate::shell::arguments::{InputArgs, OutputArgs, WindowArgs};
 use crate::shell::context::Context;
-use crate::shell::window;
+use crate::shell::{arguments, window};
 
 /// How an aggregate is written.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, ValueEnum)]

@@ -11,10 +11,8 @@ use crate::frames::export as parquet_listing;
 use crate::frames::input::Input;
 use crate::frames::input::timeline::TimelineDetail;
 use crate::logs::overview::Holds;
-use crate::mine::fields;
-use crate::mine::fields::{CallFields, FieldUses, GroupNumbers};
-use crate::report::table;
-use crate::report::table::TableFormat;
+use crate::mine::fields::{self, CallFields, FieldUses, GroupNumbers};
+use crate::report::table::{self, TableFormat};
 use crate::shell::context::Context;
 use crate::shell::window;
 

@@ -5,8 +5,7 @@ use serde_json::json;
 
 use crate::base::error::Result;
 use crate::commands::mine::export::{Mined, MinedArgs};
-use crate::commands::mine::tools;
-use crate::commands::mine::tools::Called;
+use crate::commands::mine::tools::{self, Called};
 use crate::mine::patterns::PatternCount;
 use crate::mine::tools::ToolUseRules;
 use crate::mine::{patterns, tables as mined};

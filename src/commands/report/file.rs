@@ -18,7 +18,6 @@ use crate::shell::context::Context;
 
 /// Where the page goes.
 pub enum PageTarget<'p> {
-    /// To stdout.
     Stdout,
     /// Into a file.
     File(&'p Path),

@@ -13,8 +13,7 @@ use crate::frames::input::Input;
 use crate::logs::trace::{Millis, NO_TIME};
 use crate::settings::claude::levers::{Lever, Levers};
 use crate::shell::context::Context;
-use crate::shell::window;
-use crate::shell::window::ALL;
+use crate::shell::window::{self, ALL};
 
 /// Cuts the page to its last days if no window was asked for and there are more: up to the newest request, or up to now if a
 /// clock ran ahead. Whether it was cut.

@@ -34,9 +34,8 @@ use crate::settings::{Settings, SettingsFile, write_private};
 use crate::shell::arguments::{InputArgs, OutputArgs};
 use crate::shell::context::Context;
 use crate::shell::window;
-use crate::telemetry;
 use crate::telemetry::log::EventLog;
-use crate::telemetry::{Surroundings, TelemetryListing, TelemetryRequest, TelemetryRules};
+use crate::telemetry::{self, Surroundings, TelemetryListing, TelemetryRequest, TelemetryRules};
 
 /// What a command wants to read.
 pub struct Wanted<'a> {

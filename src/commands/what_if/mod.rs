@@ -24,7 +24,6 @@ use crate::settings::expect_place;
 use crate::settings::formats::vocabularies;
 use crate::shell::context::Context;
 use crate::shell::window;
-use crate::whatif::arg_check;
 use crate::whatif::chosen::{Policy, PolicyConfigs, StackRow, asked, unread};
 use crate::whatif::pipeline::replayed::ReplayedLayers;
 use crate::whatif::report::PolicyReport;
@@ -35,7 +34,7 @@ use crate::whatif::simulation::Simulation;
 use crate::whatif::sweep::{SweepGrid, cell_configs};
 use crate::whatif::tools::Tools;
 use crate::whatif::workload::Workload;
-use crate::whatif::{requests, sweep};
+use crate::whatif::{arg_check, requests, sweep};
 
 pub use args::PolicyArgs;
 

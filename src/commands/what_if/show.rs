@@ -14,8 +14,7 @@ use crate::frames::input::Input;
 use crate::report::sharing;
 use crate::report::table::TableFormat;
 use crate::shell::context::Context;
-use crate::whatif::report;
-use crate::whatif::report::{PolicyReport, csv};
+use crate::whatif::report::{self, PolicyReport, csv};
 use crate::whatif::sweep::SweepCell;
 
 /// Writes the figures of the cache under the names of an agent runtime.

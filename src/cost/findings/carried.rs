@@ -6,8 +6,7 @@ use rayon::prelude::*;
 
 use crate::base::names::Sym;
 use crate::cost::findings::BillEvidence;
-use crate::cost::shares;
-use crate::cost::shares::Thing;
+use crate::cost::shares::{self, Thing};
 use crate::whatif::sim::cost::Cost;
 
 /// Costs by session and model.
@@ -17,7 +16,6 @@ pub type Costs = BTreeMap<(u32, Sym), Cost>;
 pub struct PartItem {
     /// Which.
     pub item: usize,
-    /// Its names.
     pub names: Vec<String>,
     /// How often it came in, by session and model.
     pub counts: BTreeMap<(u32, Sym), u64>,

@@ -27,8 +27,7 @@ use crate::whatif::client::{LeverStudy, LeverValue, SettingSides, Trial};
 use crate::whatif::report::PolicyReport;
 use crate::whatif::sim::cost::{Cost, Spent};
 use crate::whatif::sim::distance::Apart;
-use crate::whatif::sim::figures;
-use crate::whatif::sim::figures::Sides;
+use crate::whatif::sim::figures::{self, Sides};
 use crate::whatif::sim::simulator::Simulator;
 use crate::whatif::workload::Workload;
 
@@ -60,9 +59,7 @@ pub struct BillEvidence<'e> {
 
 /// One replay.
 pub struct ReplayedSetting {
-    /// The policy.
     pub policy: &'static str,
-    /// What was set.
     pub set: Vec<String>,
     /// What came of it.
     pub report: PolicyReport,
@@ -137,7 +134,6 @@ fn tried_sides(trial: &Trial) -> BTreeMap<(u32, Sym), Sides> {
 pub enum Advice {
     /// Something else than to set a lever, in words.
     Do(String),
-    /// A lever to set.
     Set(LeverAdvice),
 }
 
@@ -169,7 +165,6 @@ pub struct Case {
     pub basis: FindingBasis,
     /// How often it happened, by session and model.
     pub counts: BTreeMap<(u32, Sym), u64>,
-    /// What it breaks.
     pub breaks: Breaks,
     /// Not told beside the finding of this name.
     pub unless: Option<String>,

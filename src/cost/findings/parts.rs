@@ -128,7 +128,6 @@ fn image_share(evidence: &BillEvidence<'_>, block: &Block) -> f64 {
     rules.framing.media * f64::from(block.media) / rules.estimate(block)
 }
 
-/// A server in a project.
 type ServerInProject = (Id, Sym);
 
 /// MCP servers that a project is given and never calls: what their instructions and the names of their tools cost, as far as the

@@ -49,7 +49,6 @@ pub struct BillFinding {
     pub basis: FindingBasis,
     /// How often it happened where it holds.
     pub count: u64,
-    /// What it breaks.
     pub breaks: Option<String>,
     /// Whether something follows from it.
     pub is_actionable: bool,
@@ -103,7 +102,6 @@ pub struct Looked {
     pub by: String,
     /// Pseudonym, model, range of tokens.
     pub name: String,
-    /// Sessions.
     pub sessions: u64,
     /// How often it happened there.
     pub count: u64,

@@ -36,7 +36,6 @@ pub struct FindingThresholds {
     pub most_share: f64,
     /// Least days from which money per month is told.
     pub month_days_min: i64,
-    /// Days of a month.
     pub days_per_month: f64,
     /// Least share of the input that a finding saves.
     pub share_min: f64,
@@ -58,7 +57,6 @@ pub struct FindingThresholds {
     pub images: Images,
     /// MCP servers that nobody calls.
     pub servers: Servers,
-    /// Hooks.
     pub hooks: Hooks,
     /// Subagents on expensive models.
     pub subagents: Subagents,
@@ -115,9 +113,7 @@ impl ReplayedFinding {
 pub struct CacheFinding {
     /// Name of the finding.
     pub id: String,
-    /// Of which threads.
     pub of: ThreadKind,
-    /// The lifetime.
     pub value: CacheLifetime,
     /// The rule of `tune claude-settings` that owns the lever to be set.
     pub rule: String,
@@ -131,7 +127,6 @@ pub struct CacheFinding {
 pub enum ThreadKind {
     /// That of main threads.
     Main,
-    /// That of subagents.
     Subagents,
 }
 
@@ -145,7 +140,6 @@ pub struct LongResult {
     pub of: ResultOf,
     /// What happens.
     pub what: String,
-    /// The lever.
     pub lever: String,
     /// What comes of it.
     pub so: String,
@@ -167,7 +161,6 @@ pub enum ResultOf {
 #[derive(Clone, PartialEq, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Miss {
-    /// The cause.
     pub cause: Cause,
     /// Its name in the finding's, if the logs' own word for it says nothing.
     pub id: Option<String>,
@@ -257,7 +250,6 @@ pub struct Subagents {
     pub id: String,
     /// What happens.
     pub what: String,
-    /// The lever.
     pub lever: String,
     /// What it is set to.
     pub value: String,
@@ -294,7 +286,6 @@ pub struct OldVersions {
 pub struct ContextPart {
     /// Name of the finding.
     pub id: String,
-    /// Which parts.
     pub of: PartOf,
     /// What happens.
     pub what: String,
@@ -327,9 +318,7 @@ impl PartOf {
 #[derive(Clone, PartialEq, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TriedSetting {
-    /// The policy.
     pub policy: String,
-    /// What is set.
     pub set: Vec<String>,
     /// In plain words.
     pub name: String,

@@ -22,7 +22,6 @@ use crate::whatif::report::SimulationAccuracy;
 /// All that the page says, without any name of a person's: projects are pseudonyms.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Page {
-    /// What was spent.
     pub spent: PageSpent,
     /// What would save money, the most valuable first.
     pub findings: Vec<BillFinding>,

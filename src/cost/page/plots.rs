@@ -7,8 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::cost::attribution::Attribution;
 use crate::cost::findings::BillEvidence;
 use crate::cost::groups::{CostKey, Label};
-use crate::cost::session;
-use crate::cost::session::SessionRequest;
+use crate::cost::session::{self, SessionRequest};
 use crate::logs::trace::{Millis, NO_TIME, Place};
 use crate::whatif::prompt_cache::causes;
 use crate::whatif::prompt_cache::outcome::Cause;
@@ -62,7 +61,6 @@ pub struct ContextTrace {
     pub usd: f64,
     /// Requests of the main thread.
     pub requests: u64,
-    /// Compactions of it.
     pub compactions: u64,
     /// Requests of it that lost the cache.
     pub misses: u64,

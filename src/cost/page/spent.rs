@@ -72,11 +72,9 @@ pub struct PageSpent {
     pub cache_saved_nano_usd: i64,
     /// By working directory (pseudonyms).
     pub by_project: BTreeMap<String, Amount>,
-    /// By model.
     pub by_model: BTreeMap<String, Amount>,
     /// By day in local time; `?` without a time.
     pub by_day: BTreeMap<String, Amount>,
-    /// By day and model.
     pub by_day_model: BTreeMap<String, BTreeMap<String, Amount>>,
     /// Requests that no log has, estimated: forks and summaries.
     pub unlogged_calls: u64,

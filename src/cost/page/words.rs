@@ -20,7 +20,6 @@ const IN_OTHERS: &str = "in other sessions like these at most";
 
 /// How the page is told.
 pub struct Telling<'p> {
-    /// The page.
     pub page: &'p Page,
     /// Names of projects.
     pub names: PageNames,
@@ -50,7 +49,6 @@ pub struct Telling<'p> {
 pub enum StandingSetting {
     /// The same value.
     Same {
-        /// In words.
         words: String,
         /// What to update before the clients in use know what sets it.
         update: Option<String>,
@@ -59,7 +57,6 @@ pub enum StandingSetting {
     Other(String),
     /// Something because of which it would have no effect.
     Off {
-        /// In words.
         words: String,
         /// Whether the user can take it away.
         is_own: bool,

@@ -29,7 +29,6 @@ const ROUNDS_MAX: usize = 8;
 pub struct BudgetRequest<'a> {
     /// The body.
     pub text: &'a str,
-    /// Its shape.
     pub shape: BodyShape,
     /// How it shows the text of files: that is kept line by line, in formats from which it can be quoted.
     pub showing: Showing,

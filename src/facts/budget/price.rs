@@ -55,7 +55,6 @@ pub struct PricedSelection {
 pub struct Market {
     /// The lowest price at which the best selection fits.
     pub price: Price,
-    /// That selection.
     pub fits: PricedSelection,
     /// The best selection at a price just below: most of it fits.
     pub over: PricedSelection,

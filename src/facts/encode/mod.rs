@@ -21,8 +21,7 @@ use std::cell::OnceCell;
 
 use serde::Deserialize;
 
-use crate::base::body_shape::BodyShape;
-use crate::base::body_shape::{KeptLines, Showing};
+use crate::base::body_shape::{BodyShape, KeptLines, Showing};
 use crate::base::data::fitting;
 use crate::base::error::{Error, Result};
 use crate::facts::json_tree::Json;
@@ -107,7 +106,6 @@ pub enum Meaning {
 pub struct Subject<'a> {
     /// The text that the model saw.
     pub text: &'a str,
-    /// Its shape.
     pub shape: BodyShape,
     json: OnceCell<Option<Json>>,
     markdown: OnceCell<Document>,

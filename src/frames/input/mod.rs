@@ -14,14 +14,13 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::Arc;
 
-use crate::base::allocator;
 use crate::base::data::{Data, typed};
 use crate::base::error::{Error, Result};
 use crate::base::id::{Id, IdMap, IdSet};
 use crate::base::names::Names;
 use crate::base::unpack::CountingReader;
 use crate::base::visible::visible;
-use crate::base::{numbers, progress};
+use crate::base::{allocator, numbers, progress};
 use crate::facts::analysis_pool::AnalysisPool;
 use crate::facts::body_facts::BodyFacts;
 use crate::facts::encode::FormatRules;

@@ -8,14 +8,13 @@ use std::path::Path;
 
 use rayon::prelude::*;
 
-use crate::base::allocator;
 use crate::base::damage::Reason;
 use crate::base::data::{Data, typed};
 use crate::base::error::Result;
 use crate::base::id::{Id, IdMap, IdSet};
-use crate::base::numbers;
 use crate::base::progress::ProgressLine;
 use crate::base::tokenizer::VOCABULARIES;
+use crate::base::{allocator, numbers};
 use crate::facts::body_analyzer::BodyAnalyzer;
 use crate::frames::input::{Input, tell_waiting};
 use crate::frames::manifest::StoredSource;

@@ -43,7 +43,6 @@ pub(super) fn word(names: &mut Names, text: RawStr<'_>) -> Sym {
 pub(super) struct AgentFields<'a> {
     /// Its id.
     pub(super) agent: Option<RawStr<'a>>,
-    /// Its kind.
     pub(super) kind: Option<RawStr<'a>>,
 }
 

@@ -15,11 +15,9 @@ pub enum DraftKind {
     /// A text of either side.
     #[default]
     Text,
-    /// Thinking.
     Thinking,
     /// A call; its text is the input as compact JSON.
     Call,
-    /// A result.
     Result,
     /// An image or a document.
     Media,
@@ -51,14 +49,12 @@ pub struct DraftBlock {
 pub struct Beyond {
     /// Code points.
     pub chars: u64,
-    /// Bytes.
     pub bytes: u64,
 }
 
 /// Content. Kept from record to record for its buffers.
 #[derive(Default)]
 pub struct ContentDraft {
-    /// Blocks.
     pub blocks: Vec<DraftBlock>,
     /// Images and documents inside results.
     pub media_in_results: u64,

@@ -33,7 +33,6 @@ pub struct FieldFollower<'r> {
     asked: IdMap<Id, Asked>,
     /// By row of `found`: the message that asked for the answer.
     messages: Vec<u32>,
-    /// What was found.
     pub found: Vec<FieldRow>,
 }
 
@@ -214,7 +213,6 @@ fn is_inside(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || byte == b'_' || byte >= 0x80
 }
 
-/// The words of a text.
 fn words(text: &[u8], mut take: impl FnMut(std::ops::Range<usize>)) {
     let mut at = 0;
     while let Some(start) = text[at..].iter().position(|&byte| is_inside(byte)).map(|skip| at + skip) {

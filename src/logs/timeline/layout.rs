@@ -46,7 +46,6 @@ pub(super) fn lay_out(mut assembly: Assembly<'_>, shrink_tokens_min: u64) -> Tim
     Timeline { names, skipped, unbilled, ..std::mem::take(&mut out) }
 }
 
-/// A block that is a result.
 struct ResultBlock {
     block: u32,
     /// The `tool_use` id.
@@ -64,7 +63,6 @@ struct Layout<'a> {
     placed: Vec<u32>,
     /// Requests that began before the one before them.
     backwards: u64,
-    /// Blocks that are results.
     results: Vec<ResultBlock>,
 }
 

@@ -45,7 +45,6 @@ pub struct References<'r> {
     identifiers: Occurrences,
     /// By block: the message that it is a part of, or [`NONE`].
     messages: Vec<u32>,
-    /// What was found.
     pub found: Vec<ReferenceRow>,
     /// Where it stood.
     pub sources: Vec<Occurrence>,

@@ -71,7 +71,6 @@ pub struct ClearedRow {
 pub struct AnswerRow {
     /// `message.id`, or what stands for it.
     pub message: Id,
-    /// Model.
     pub model: Sym,
     /// Usage as this record has it.
     pub usage: Usage,
@@ -190,7 +189,6 @@ pub struct AgentRow {
     pub session: Id,
     /// The subagent, or none: the main thread.
     pub agent: Id,
-    /// Its kind.
     pub kind: Sym,
 }
 
@@ -209,7 +207,6 @@ pub struct TimelineRows {
     pub records: Vec<RecordRow>,
     /// What those follow that follow no record before them, in their order.
     pub outside: Vec<Id>,
-    /// Their blocks.
     pub blocks: Vec<BlockRow>,
     /// Calls whose results were cleared.
     pub cleared: Vec<Id>,
@@ -252,6 +249,5 @@ impl TimelineRows {
 pub struct FileTimeline {
     /// Tools, models, versions.
     pub names: Names,
-    /// The rows.
     pub rows: TimelineRows,
 }

@@ -39,7 +39,6 @@ pub struct TimelineRules {
     pub hooks: HookRules,
     /// What is followed back through the context.
     pub references: ReferenceRules,
-    /// What is an identifier.
     pub identifiers: IdentifierRules,
     /// Which values of JSON answers are followed.
     pub fields: FieldRules,
@@ -106,9 +105,7 @@ pub struct IdentifierRules {
     pub hex_digits_min: usize,
     /// Shortest symbol.
     pub symbol_chars_min: usize,
-    /// Letters of a ticket.
     pub ticket_letters: Span,
-    /// Digits of a ticket.
     pub ticket_digits: Span,
 }
 

@@ -14,8 +14,7 @@ use crate::base::significance::Chance;
 use crate::frames::edge::Turns;
 use crate::logs::history::{Call, History};
 use crate::logs::trace::Millis;
-use crate::mine::shuffled;
-use crate::mine::shuffled::{LaggedTools, ShuffledMessage, WantedPairs};
+use crate::mine::shuffled::{self, LaggedTools, ShuffledMessage, WantedPairs};
 use crate::telemetry::log::{EventLog, NO_STEP, RecordedEvent, Start};
 
 /// Sessions that are counted at once: enough for all threads, few enough that their tables do not add up.

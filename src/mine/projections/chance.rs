@@ -20,7 +20,6 @@ pub(super) struct Donors {
 struct Frequencies {
     answers: u64,
     answers_by_session: IdMap<u32, u64>,
-    /// By value.
     listing: ByValue<u64>,
     /// By value and session.
     listing_by_session: IdMap<(u64, u32), u64>,

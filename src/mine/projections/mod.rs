@@ -176,7 +176,5 @@ fn each_cell<C>(told: ToldHistory<'_>, passage: &Passage, cells: &mut BTreeMap<L
     }
 }
 
-/// A map by value.
 type ByValue<V> = IdMap<u64, V>;
-/// A set of values.
 type ValueSet = IdSet<u64>;

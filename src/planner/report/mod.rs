@@ -38,9 +38,7 @@ pub struct PlannerReport {
 pub struct PlannerBacktest {
     /// Sessions that were learned from.
     pub training_sessions: u64,
-    /// Sessions that were judged.
     pub judged_sessions: u64,
-    /// Calls in them.
     pub judged_calls: u64,
     /// Start of the first session that was judged.
     #[serde(rename = "judged_from_ms")]
@@ -53,7 +51,6 @@ pub struct PlannerBacktest {
 /// One planner, judged.
 #[derive(Clone, Debug, PartialEq, Default)]
 pub struct PlannerArm {
-    /// Its name.
     pub name: String,
     /// What it is.
     pub about: String,
@@ -78,7 +75,6 @@ pub const HIT: &str = "exact_hit";
 pub struct Metric {
     /// Its key in JSON.
     pub key: &'static str,
-    /// Its name.
     pub name: &'static str,
     /// Successes of trials; without a target: a count.
     pub share: Share,

@@ -11,8 +11,7 @@ use crate::planner::report::{
 use crate::planner::selectivity::report as selectivity;
 use crate::planner::stage::CONFIGURED;
 use crate::report::numbers::{counted, date, percent, percent_of, thousands};
-use crate::report::share;
-use crate::report::share::whole_percent;
+use crate::report::share::{self, whole_percent};
 use crate::report::table::{Table, TableFormat};
 
 /// Rows of a table of edges or tools that are shown.

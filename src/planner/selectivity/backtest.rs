@@ -145,7 +145,6 @@ impl Learned {
 /// A candidate with its score and what became of it.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Scored {
-    /// Its session.
     pub session: u32,
     /// The answer that it came from.
     pub trigger: u64,

@@ -13,7 +13,6 @@ use crate::planner::selectivity::table::{CandidateCounts, Feature, FeatureCell, 
 pub struct Selectivity {
     /// From which score on a candidate is fetched; none if none is.
     pub threshold: Option<f64>,
-    /// The counts.
     pub table: LinkCounts,
 }
 

@@ -51,7 +51,6 @@ pub enum WaitWindow {
     /// The next few calls, which is what every hit is judged by.
     #[strum(serialize = "calls_near")]
     Calls,
-    /// More calls.
     #[strum(serialize = "calls_far")]
     MoreCalls,
     /// The next few steps.
@@ -98,7 +97,6 @@ pub fn examples(
 
 /// Probabilities for the planner: that of the cell, or none at all below the threshold.
 pub struct Selective<'a> {
-    /// What was learned.
     pub learned: &'a Selectivity,
     /// How.
     pub numbers: &'a SelectivityThresholds,

@@ -13,8 +13,7 @@ use crate::planner::selectivity::backtest::{Learned, ThresholdPoint};
 use crate::planner::selectivity::odds::WaitWindow;
 use crate::planner::selectivity::table::{CandidateCounts, FeatureCell, FollowUpLink};
 use crate::report::numbers::known;
-use crate::report::share;
-use crate::report::share::{interval, whole_percent};
+use crate::report::share::{self, interval, whole_percent};
 use crate::report::table::{Table, TableBuilder, TableFormat};
 
 /// Rows of the table of cells that are shown; JSON and the file have all.

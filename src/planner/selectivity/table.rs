@@ -29,7 +29,6 @@ pub struct JudgedCandidate {
     pub session: u32,
     /// The answer that it came from, distinct over all sessions.
     pub trigger: u64,
-    /// The link.
     pub link: FollowUpLink,
     /// What was known.
     pub features: Features,
@@ -81,7 +80,6 @@ impl SubAssign for CandidateCounts {
 pub struct Estimate {
     /// The cell that was believed.
     pub cell: FeatureCell,
-    /// What was counted in it.
     pub counts: CandidateCounts,
 }
 
@@ -166,7 +164,6 @@ pub enum ListKind {
 pub struct Features {
     /// Different values in the list, those beyond any cap included; at least 1.
     pub found: u32,
-    /// The kind of list.
     pub list: ListKind,
     /// Place among the values that the context has not read yet, from 1.
     pub rank: u32,

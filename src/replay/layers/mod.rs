@@ -40,9 +40,7 @@ pub enum SentAs {
 
 /// One response on offer.
 pub struct Offer<'t> {
-    /// Its index.
     pub index: u32,
-    /// The response.
     pub response: &'t Response,
     /// What holds for its endpoint.
     pub endpoint: &'t EndpointPolicy,

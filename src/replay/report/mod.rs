@@ -19,7 +19,6 @@ pub use tables::{figure, reaches, table, write};
 /// Everything that a replay of one configuration says.
 #[derive(Clone, Serialize, Deserialize, Debug, PartialEq)]
 pub struct ReplayReport {
-    /// The input.
     pub input: ReplayedInput,
     /// One replay with the published formats, one with the extended ones.
     pub arms: Vec<ReplayArm>,
@@ -46,7 +45,6 @@ pub struct ReplayedInput {
     pub sessions: u64,
     /// Contexts in which one did: sessions' threads between compactions.
     pub contexts: u64,
-    /// Calls.
     pub calls: u64,
     /// Of these, without text to send.
     pub silent: u64,
@@ -76,7 +74,6 @@ pub struct ReplayedInput {
 /// One replay.
 #[derive(Clone, Serialize, Deserialize, Debug, PartialEq)]
 pub struct ReplayArm {
-    /// Its name.
     pub name: String,
     /// All responses.
     pub total: Tally,
@@ -86,11 +83,8 @@ pub struct ReplayArm {
     pub hints: [u64; 3],
     /// What expanding them gave.
     pub expanded: Expanded,
-    /// By endpoint.
     pub endpoints: Vec<NamedTally>,
-    /// By shape.
     pub shapes: Vec<NamedTally>,
-    /// By project.
     pub projects: Vec<NamedTally>,
     /// By format of L1 and L2.
     pub formats: Vec<NamedTally>,
@@ -127,7 +121,6 @@ pub struct NamedTally {
 pub struct Distribution {
     /// Sessions.
     pub n: u64,
-    /// The worst.
     pub worst: f64,
     /// 5th percentile (lower element, like all of them).
     pub p5: f64,
@@ -139,14 +132,12 @@ pub struct Distribution {
     pub p75: f64,
     /// 95th percentile.
     pub p95: f64,
-    /// The best.
     pub best: f64,
 }
 
 /// Sums over the JSON bodies that missed L0.
 #[derive(Clone, Copy, Serialize, Deserialize, Debug, PartialEq, Eq, Default)]
 pub struct JsonBaselines {
-    /// Responses.
     pub responses: u64,
     /// Tokens as they stand.
     pub raw: u64,

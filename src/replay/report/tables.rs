@@ -227,7 +227,6 @@ pub(super) fn layer_word(layer: LayerId) -> &'static str {
     }
 }
 
-/// Which groups of an arm.
 type Groups = fn(&ReplayArm) -> &[NamedTally];
 
 /// Groups of all arms side by side, by baseline tokens.

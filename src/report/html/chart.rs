@@ -41,7 +41,6 @@ pub fn columns(html: &mut Html, label: &str, chart: &StackedColumns<'_>) {
 
 /// One line over time.
 pub struct PlotLine {
-    /// Its name.
     pub name: String,
     /// Points: place on the axis, value.
     pub points: Vec<(f64, f64)>,
@@ -205,7 +204,6 @@ fn color(index: usize) -> String {
     format!("var(--c{})", index % COLORS)
 }
 
-/// A drawing with what `inner` draws.
 fn drawing(html: &mut Html, label: &str, inner: impl FnOnce(&mut Html)) {
     let view = format!("0 0 {} {}", SIZE.0, SIZE.1);
     let attributes =
@@ -213,7 +211,6 @@ fn drawing(html: &mut Html, label: &str, inner: impl FnOnce(&mut Html)) {
     html.element("svg", &attributes, inner);
 }
 
-/// A filled rectangle with its title.
 fn rectangle(html: &mut Html, (x, y, width, height): (f64, f64, f64, f64), fill: &str, title: &str) {
     let [x, y, width, height] = [x, y, width, height].map(number);
     let attributes =
@@ -223,16 +220,15 @@ fn rectangle(html: &mut Html, (x, y, width, height): (f64, f64, f64, f64), fill:
 
 /// A line through points.
 fn line(html: &mut Html, points: &[(f64, f64)], stroke: &str, width: f64, title: &str) {
-    let width = number(width);
+    let (d, width) = (path(points), number(width));
     let attributes = [
-        ("d", path(points)),
-        ("fill", "none".to_owned()),
-        ("stroke", stroke.to_owned()),
-        ("stroke-width", width),
-        ("vector-effect", "non-scaling-stroke".to_owned()),
-        ("stroke-linejoin", "round".to_owned()),
+        ("d", d.as_str()),
+        ("fill", "none"),
+        ("stroke", stroke),
+        ("stroke-width", width.as_str()),
+        ("vector-effect", "non-scaling-stroke"),
+        ("stroke-linejoin", "round"),
     ];
-    let attributes: Vec<(&str, &str)> = attributes.iter().map(|(name, value)| (*name, value.as_str())).collect();
     html.element("path", &attributes, |html| _ = html.leaf("title", &[], title));
 }
 

@@ -138,7 +138,6 @@ pub fn paying(study: &LeverStudy, resampling: &Resampling, data: &Data) -> Resul
 pub struct HeldLever<'l> {
     /// What sets it: the lever, or another one that does the same.
     pub lever: &'l Lever,
-    /// In words.
     pub words: String,
     /// Whether it is the value that is asked about.
     pub is_same: bool,

@@ -1,9 +1,9 @@
 //! What Claude Code could be set to, tried on the logs and judged: what is proposed, what that does as one configuration,
 //! and the settings with it.
 
-use crate::logs::trace::Millis;
-use crate::rules::Data;
-use crate::whatif::client::LeverPart;
+use crate::logs::trace::{Millis, Place};
+use crate::rules::{Data, claude, effects, report, statistics};
+use crate::whatif::client::{LeverPart, LeverStudy, LeverTrials, LeverValue};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
@@ -17,10 +17,8 @@ use crate::cost::findings::thresholds::FindingThresholds;
 use crate::cost::server_calls::server_calls;
 use crate::frames::input::Input;
 use crate::logs::timeline::requests::{Marks, Timeline};
-use crate::logs::trace::Place;
 use crate::rules::claude::{SettingsFacts, Uses, judge_all};
 use crate::rules::proposal::proposed;
-use crate::rules::{claude, effects, report, statistics};
 use crate::settings::claude::file::ClaudeFile;
 use crate::settings::claude::layers::{ClaudePlaces, SettingsLayers, project_id};
 use crate::settings::claude::levers::{Levers, SettingsScope};
@@ -29,7 +27,6 @@ use crate::settings::finding::Finding;
 use crate::settings::unified_diff;
 use crate::whatif::chosen::PolicyConfigs;
 use crate::whatif::client::thresholds::Versions;
-use crate::whatif::client::{LeverStudy, LeverTrials, LeverValue};
 use crate::whatif::sim::simulator::Simulator;
 use crate::whatif::workload::{Workload, oracle};
 
@@ -170,7 +167,6 @@ fn hold_broken(
     Ok(())
 }
 
-/// The settings with what is proposed.
 fn with_proposed(layers: &SettingsLayers, findings: &[Finding]) -> Result<String> {
     let changes: Vec<(KeyPath, Value)> =
         findings.iter().filter_map(proposed).map(|delta| (delta.key.clone(), report::plain(&delta.to))).collect();

@@ -121,7 +121,6 @@ pub struct ClosedKey {
 /// Some sessions under the configuration as it is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct SearchSessions {
-    /// Sessions.
     pub sessions: u64,
     /// Tokens of their tool results.
     pub baseline_tokens: i64,

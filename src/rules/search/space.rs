@@ -88,9 +88,7 @@ fn endpoints(sheet: &SearchThresholds, tape: &Tape, now: &Scenario) -> Vec<Strin
 
 /// What is walked through.
 pub struct SearchSpaceWalk<'a> {
-    /// What is searched.
     pub ground: &'a SearchInput<'a>,
-    /// Its sessions.
     pub sessions: &'a SessionTape<'a>,
     /// The configuration as it is.
     pub now: &'a Scenario,
@@ -103,7 +101,6 @@ pub struct SearchSpaceWalk<'a> {
 /// A path and what it took.
 #[derive(Default)]
 pub struct SearchPath {
-    /// Its steps.
     pub steps: Vec<ChosenStep>,
     /// Replays of a value.
     pub looks: u64,
@@ -111,7 +108,6 @@ pub struct SearchPath {
 
 /// A step.
 pub struct ChosenStep {
-    /// The change.
     pub change: KeyChange,
     /// Tokens that it saves more in the sessions that it was looked for in.
     pub earlier_tokens: i64,

@@ -20,7 +20,6 @@ pub struct Member {
     pub name: String,
     /// The key with its quotes.
     pub key: Range<usize>,
-    /// The value.
     pub value: Range<usize>,
 }
 
@@ -29,7 +28,6 @@ pub struct Member {
 pub struct KeySearch {
     /// The innermost object on the way to it.
     pub object: Range<usize>,
-    /// Its members.
     pub members: Vec<Member>,
     /// Number of parts of the key in front of that object.
     pub depth: usize,

@@ -117,7 +117,6 @@ impl TruthRules {
 /// A class and why: places in the arguments with the keyword of the schema that they do not fit.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ArgVerdict {
-    /// The class.
     pub class: ArgClass,
     /// In the order of the schema's keywords; empty unless the call does not fit.
     pub errors: Vec<Misfit>,

@@ -32,9 +32,7 @@ pub enum DefinitionShape {
 /// What the user named: a file, and the MCP server whose tools are in it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Spec {
-    /// Server.
     pub server: Option<String>,
-    /// File.
     pub file: String,
 }
 

@@ -44,7 +44,6 @@ pub enum LeverPart {
     Main,
     /// Those of subagents.
     Subagents,
-    /// All.
     All,
 }
 
@@ -99,7 +98,6 @@ impl LeverValue {
 /// One session without and with a setting.
 #[derive(Clone, Copy, Default, PartialEq, Debug)]
 pub struct SettingSides {
-    /// Requests.
     pub requests: u64,
     /// Those of them that have no price on one of the sides: no money tells of them.
     pub unpriced: u64,
@@ -142,7 +140,6 @@ impl SettingSides {
 /// What a setting comes to.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Trial {
-    /// The setting.
     pub setting: LeverValue,
     /// Of a window: the size of a context at which the newest client compacts, in tokens.
     pub compacts_at: Option<u64>,

@@ -23,7 +23,6 @@ pub struct ClientThresholds {
     pub split: SplitThresholds,
     /// Lifetimes.
     pub ttl: TriedTtls,
-    /// Windows.
     pub window: TriedWindows,
     /// Sizes of results.
     pub results: Results,
@@ -51,7 +50,6 @@ pub struct TriedTtls {
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TriedWindows {
-    /// In tokens.
     pub tokens: Vec<u64>,
 }
 

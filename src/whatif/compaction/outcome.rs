@@ -78,7 +78,6 @@ pub struct Percentiles {
 /// What a virtual run of compaction did.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Compactions {
-    /// Attempts by outcome.
     pub outcomes: BTreeMap<AttemptEnd, u64>,
     /// Sessions with at least one compaction.
     pub sessions: u64,
@@ -103,7 +102,6 @@ pub struct Compactions {
 /// Tokens of the calls that write summaries.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize)]
 pub struct SummariserTokens {
-    /// Calls.
     pub calls: u64,
     /// Context read from the cache.
     pub read: u64,
@@ -229,7 +227,6 @@ pub struct CompactionSweepRow {
     pub summariser: Cost,
     /// Tokens of files to be read again: not in `cost`.
     pub reread_tokens: u64,
-    /// Edits that lost their source.
     pub edit_source_lost: u64,
     /// Identifiers whose every earlier occurrence went.
     pub ref_lost: u64,
@@ -316,6 +313,5 @@ pub struct Grown {
     pub partitions: u64,
     /// Tokens of all answers.
     pub tokens: Percentiles,
-    /// Requests.
     pub requests: Percentiles,
 }

@@ -26,7 +26,6 @@ pub struct Params {
     pub compact_at_pct: f64,
     /// Least tokens of the newest messages that stay.
     pub tail_keep_tokens: u64,
-    /// Tokens of a summary.
     pub summary_tokens: u32,
     /// Tokens of files and reminders that come back.
     pub reattach_tokens: u32,
@@ -76,7 +75,6 @@ pub enum Mode {
 pub enum Reserve {
     /// So many tokens.
     Tokens(u64),
-    /// A word.
     Word(ReserveWord),
 }
 
@@ -295,7 +293,6 @@ pub struct Client {
 pub struct Reserved {
     /// First version it holds for.
     pub from_version: String,
-    /// Tokens.
     pub tokens: u64,
 }
 

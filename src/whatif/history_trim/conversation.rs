@@ -31,7 +31,6 @@ pub struct TrimMessage {
     pub has_thinking: bool,
     /// Code points of its text.
     pub text_chars: u32,
-    /// Tokens of its text.
     pub text_tokens: u32,
     /// Tokens of its tool calls.
     pub call_tokens: u32,
@@ -44,7 +43,6 @@ pub struct TrimMessage {
 /// Messages of a view, in the order of the conversation.
 #[derive(Clone, Debug, Default)]
 pub struct Conversation {
-    /// Messages.
     pub messages: Vec<TrimMessage>,
     /// Items of the view that have been read.
     items: Vec<Item>,

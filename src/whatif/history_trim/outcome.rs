@@ -21,7 +21,6 @@ pub enum Role {
     User = 0,
     /// The model.
     Assistant = 1,
-    /// A tool.
     Tool = 2,
 }
 
@@ -72,7 +71,6 @@ pub struct MessageAgeRow {
 /// What trimming did, summed over requests.
 #[derive(Clone, PartialEq, Eq, Default, Debug, Serialize)]
 pub struct TrimOutcome {
-    /// Requests.
     pub requests: u64,
     /// Of these, continuations of a chain of tool calls.
     pub continuations: u64,

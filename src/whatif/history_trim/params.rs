@@ -44,7 +44,6 @@ pub struct Params {
     pub sticky_step: u32,
     /// Where a history begins anew.
     pub segment: SegmentRule,
-    /// What an exchange is.
     pub exchanges: Exchanges,
     /// Tokens of the static prefix that are instruction messages.
     pub instruction_tokens: u32,
@@ -64,7 +63,6 @@ pub enum TrimSource {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CutStyle {
-    /// Its head.
     Head,
     /// Its head and its tail. What stood in the tail counts as lost all the same where breaks are looked for.
     HeadTail,
@@ -157,7 +155,6 @@ pub struct HistoryTrimThresholds {
 pub struct CountNumbers {
     /// Tokens of each message besides role and text.
     pub message_tokens: u32,
-    /// Tokens of a role.
     pub role_tokens: u32,
     /// Tokens of the conversation besides its messages.
     pub reply_tokens: u32,
@@ -177,7 +174,6 @@ pub struct ReportNumbers {
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Variant {
-    /// Its name.
     pub name: String,
     /// What it cost in other logs, in per cent: writes for 5 minutes / for an hour.
     pub elsewhere: Option<String>,

@@ -30,7 +30,6 @@ pub struct MessageFate {
 /// What becomes of the messages of a request.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct TrimPlan {
-    /// By message.
     pub fates: Vec<MessageFate>,
     /// Messages before it are old.
     pub boundary: usize,

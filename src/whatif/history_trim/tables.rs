@@ -4,8 +4,7 @@ use crate::report::numbers::{counted, known, percent, share_of, thousands};
 use crate::report::table::{Table, TableBuilder};
 use crate::whatif::history_trim::outcome::{MessageAgeRow, Role, TrimCosts, TrimOutcome, TrimReport};
 use crate::whatif::history_trim::params::{Params, TrimSource};
-use crate::whatif::history_trim::plan::{Caps, base, cap_at, crowd_share};
-use crate::whatif::history_trim::plan::{TrimRule, UNLIMITED};
+use crate::whatif::history_trim::plan::{Caps, TrimRule, UNLIMITED, base, cap_at, crowd_share};
 
 /// What the figures rest on, and in which direction they err.
 pub const NOTES: [&str; 4] = [

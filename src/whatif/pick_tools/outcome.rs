@@ -66,7 +66,6 @@ pub struct PickTools {
 /// One pick, for the record.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Pick {
-    /// Tool.
     pub tool: String,
     /// Its score, 0 to 1.
     pub score: f64,

@@ -26,7 +26,6 @@ use crate::whatif::sim::view::{ContextView, Item, ItemKey, RequestMoment, Stage,
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Params {
-    /// Which layers act.
     pub layers: ActingLayers,
     /// Which formats and references there are.
     pub formats: Formats,
@@ -38,7 +37,6 @@ pub struct Params {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ActingLayers {
-    /// All of them.
     All,
     /// Hints only.
     Hints,
@@ -239,7 +237,6 @@ pub struct PipelineOutcome {
     /// Together.
     #[serde(flatten)]
     pub all: Shortened,
-    /// By tool.
     pub tools: BTreeMap<String, Shortened>,
 }
 

@@ -80,7 +80,6 @@ pub struct CacheArm {
 /// How many reads that only keep a prefix alive one write of it is worth, for one model and lifetime.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct IdleReads {
-    /// The model.
     pub model: String,
     /// The lifetime of the writes: `5m`, `1h`.
     pub lifetime: &'static str,
@@ -264,7 +263,6 @@ pub struct SimulationBars {
 pub struct PromptCache {
     /// What the predictions are held against.
     pub bars: SimulationBars,
-    /// The bill.
     pub billed: Total,
     /// The same input if nothing of it had been cached, at prices of prompts as long.
     pub uncached: Total,
@@ -298,7 +296,6 @@ pub struct PromptCache {
     pub reference: Own,
     /// The router's view.
     pub hot_cache: HotCache,
-    /// The threshold model.
     pub threshold: ThresholdModel,
     /// Writes to workspace files, if asked for.
     pub workspace: Option<Workspace>,

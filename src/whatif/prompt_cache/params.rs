@@ -15,11 +15,9 @@ use crate::logs::trace::Millis;
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize, strum::IntoStaticStr)]
 #[strum(const_into_str)]
 pub enum CacheLifetime {
-    /// Five minutes.
     #[serde(rename = "5m")]
     #[strum(serialize = "5m")]
     FiveMinutes,
-    /// An hour.
     #[serde(rename = "1h")]
     #[strum(serialize = "1h")]
     Hour,
@@ -151,9 +149,7 @@ enum Given {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Deserialize)]
 #[serde(rename_all = "lowercase", try_from = "Given")]
 pub enum Switch {
-    /// On.
     On,
-    /// Off.
     #[default]
     Off,
 }

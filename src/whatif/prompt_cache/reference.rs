@@ -24,7 +24,6 @@ use crate::whatif::sim::simulator::{SimulatedRun, Simulator};
 #[derive(Clone, PartialEq, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PublishedStudy {
-    /// Its name.
     pub name: String,
     /// What it looked at.
     pub about: String,

@@ -4,8 +4,7 @@ use crate::report::numbers::{counted, known, percent, percent_of, signed, thousa
 use crate::report::table::{Table, TableBuilder};
 use crate::whatif::calibration::{self, Calibration};
 use crate::whatif::prompt_cache::outcome::{AgainstBill, CacheArm, IdleReads, PromptCache};
-use crate::whatif::prompt_cache::reference;
-use crate::whatif::prompt_cache::reference::PublishedStudy;
+use crate::whatif::prompt_cache::reference::{self, PublishedStudy};
 use crate::whatif::sim::cost::{Cost, Total};
 use crate::whatif::sim::distance::UnforeseenLosses;
 use crate::whatif::sim::figures::{CostVerdict, Deviation, Portion};
@@ -333,7 +332,6 @@ fn models(found: &PromptCache) -> Table {
         .table()
 }
 
-/// Millions of tokens.
 fn millions(tokens: f64) -> String {
     format!("{:.1}", tokens / 1e6)
 }

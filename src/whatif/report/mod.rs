@@ -136,9 +136,7 @@ impl PolicyReport {
 pub struct Counted {
     /// Log files.
     pub files: u64,
-    /// Sessions.
     pub sessions: u64,
-    /// Requests.
     pub requests: u64,
     /// First and last day of a request, in local time; none without a time.
     pub days: Option<(String, String)>,

@@ -297,9 +297,7 @@ pub struct Cell {
     pub by: &'static str,
     /// Which one: a pseudonym, a model, a range of tokens.
     pub name: String,
-    /// Sessions in it.
     pub sessions: u64,
-    /// Requests in it.
     pub requests: u64,
     /// Cost of the policy over that of the log, less one.
     pub change: f64,

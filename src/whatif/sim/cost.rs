@@ -150,7 +150,6 @@ pub struct Total {
     pub requests: u64,
     /// Tokens, with those of calls besides them.
     pub spent: Spent,
-    /// What they cost.
     pub cost: Cost,
 }
 

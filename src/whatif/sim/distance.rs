@@ -121,7 +121,6 @@ fn range_of(version: &str) -> String {
 /// Some requests as billed and as simulated; no output.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize)]
 pub struct Apart {
-    /// Requests.
     pub requests: u64,
     /// Of these, requests whose simulated read is not the billed one.
     pub differing: u64,
@@ -158,7 +157,6 @@ impl Apart {
 /// One cause of the distance in one model and range of client versions.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct DistanceCause {
-    /// Model.
     pub model: String,
     /// Client versions, as a range.
     pub versions: String,

@@ -46,7 +46,6 @@ impl Portion {
 pub struct Deviation {
     /// By how much; below 0 the figure is too small.
     pub off: f64,
-    /// The whole.
     pub whole: f64,
 }
 
@@ -73,7 +72,6 @@ impl Serialize for Deviation {
 pub struct RunBill {
     /// Tokens by how they are billed.
     pub spent: Spent,
-    /// What they cost.
     pub cost: Cost,
 }
 
@@ -82,7 +80,6 @@ adds_up!(RunBill: spent, cost);
 /// Both sides of a comparison.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize)]
 pub struct Sides {
-    /// Requests.
     pub requests: u64,
     /// Of these, requests without a price on one side or the other: their dollars count on neither.
     pub unpriced_requests: u64,

@@ -16,7 +16,6 @@ use crate::base::toml;
 pub struct Assigned {
     /// Names of tables and the parameter, in order.
     pub key: Vec<String>,
-    /// The value.
     pub value: Value,
     /// Where it was given, for messages: `--set …` or `file:line`.
     pub place: String,
@@ -64,7 +63,6 @@ fn value_of(text: &str) -> Value {
 
 /// Parameters that a policy reads only where another one has some values.
 pub struct ReadOnlyWith {
-    /// The parameters.
     pub parameters: &'static [&'static str],
     /// The other one and its values, in words: `mode=pct`.
     pub only: &'static str,

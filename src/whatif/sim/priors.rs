@@ -204,7 +204,6 @@ struct Learner<'a> {
     starts: BTreeMap<(Role, Sym, bool), bool>,
     /// By model: whether the last chain that came back cold did.
     returns: BTreeMap<Sym, bool>,
-    /// Losses so far.
     losses: LossesSoFar,
     seen: Vec<ChainSeen>,
     families: Vec<Family>,

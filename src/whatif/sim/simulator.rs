@@ -31,7 +31,6 @@ pub struct Priced {
     pub request: u32,
     /// Its tokens; no output, unless answers count.
     pub spent: Spent,
-    /// What they cost.
     pub cost: Cost,
     /// Leading tokens that were the same as in the context before: no more than these could be read.
     pub shared: u64,
@@ -46,7 +45,6 @@ pub struct Extra {
     pub call: ExtraCall,
     /// As billed.
     pub spent: Spent,
-    /// What it cost.
     pub cost: Cost,
 }
 
@@ -127,9 +125,7 @@ impl SimulatedRun {
 pub struct Simulator<'a> {
     /// The requests.
     pub timeline: &'a Timeline,
-    /// Their sizes.
     pub sizes: &'a BlockSizes,
-    /// The cache.
     pub oracle: &'a CacheRules,
     /// Prices by symbol.
     pub tariff: Tariff<'a>,

@@ -61,11 +61,9 @@ pub struct SizeRules {
 pub struct CharsPerToken {
     /// What people and the client write, and the model's text.
     pub text: f64,
-    /// Thinking.
     pub thinking: f64,
     /// Input of a call, as JSON.
     pub tool_use: f64,
-    /// Results.
     pub tool_result: f64,
 }
 
@@ -75,9 +73,7 @@ pub struct CharsPerToken {
 pub struct Framing {
     /// Of a call.
     pub tool_use: f64,
-    /// Of a result.
     pub tool_result: f64,
-    /// Of an increment.
     pub increment: f64,
     /// An image or document.
     pub media: f64,

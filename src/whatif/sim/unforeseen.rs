@@ -26,7 +26,6 @@ pub enum Where {
 #[strum(const_into_str)]
 #[serde(rename_all = "snake_case")]
 pub enum Occasion {
-    /// The effort was changed.
     #[strum(serialize = "effort changed")]
     EffortChanged,
     /// The client told the model of other tools or servers.
@@ -61,7 +60,6 @@ impl Occasion {
 /// What was seen before a request at which a prefix could be lost.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Unforeseen {
-    /// Where this is.
     pub place: Where,
     /// What else stood before it.
     pub occasion: Occasion,

@@ -45,7 +45,6 @@ pub struct Item {
 /// The part before all messages: tool definitions and system prompt.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Prefix {
-    /// Its tokens.
     pub tokens: u64,
     /// Two prefixes with the same edition are byte-identical. 0 is the log's own.
     pub edition: u64,
@@ -95,7 +94,6 @@ pub struct ExtraCall {
 /// A break that a stage itself notices (policies.md 1.7).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Noticed {
-    /// Class of the break.
     pub class: BreakClass,
     /// Call that shows it, as index into [`Timeline::calls`], or [`crate::logs::timeline::requests::NONE`].
     pub call: u32,
@@ -136,7 +134,6 @@ pub struct StageOutput {
 /// A policy that changes contexts. It is asked for every request of a chain in order and must make its changes anew each
 /// time: the view it gets is the log's (changed by the stages before it).
 pub trait Stage {
-    /// A chain begins.
     fn begin(&mut self, timeline: &Timeline, chain: u32);
 
     /// Whether it may change a context of a chain, of which none has more than `largest` tokens. If no stage may, the

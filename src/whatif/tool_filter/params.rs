@@ -163,9 +163,7 @@ pub struct Rules {
 #[derive(Clone, PartialEq, Eq, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Fallback {
-    /// Name.
     pub name: String,
-    /// Description.
     pub description: String,
     /// Names of its arguments, all texts.
     pub parameters: Vec<String>,
@@ -191,7 +189,6 @@ pub struct Query {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FilterPrices {
-    /// A read.
     pub read_u20: u64,
     /// A write for five minutes.
     pub write_5m_u20: u64,

@@ -11,7 +11,6 @@ use crate::whatif::sim::figures::Portion;
 pub struct CatalogFacts {
     /// Where definitions come from: `given`, `logged`, `inferred`, `names`.
     pub source: String,
-    /// Tools.
     pub tools: u64,
     /// Tools that were used and stand in no catalog.
     pub unlisted: u64,
@@ -41,7 +40,6 @@ pub struct ToolRegret {
     pub tool: String,
     /// Tokens of its definition, where known.
     pub tokens: Option<u64>,
-    /// Calls.
     pub calls: u64,
     /// Turns that used it.
     pub turns: u64,
@@ -49,7 +47,6 @@ pub struct ToolRegret {
     pub misses: u64,
     /// Requests without its definition at their head.
     pub requests_hidden: u64,
-    /// Tokens of the contexts in which it was missed.
     pub missed_context_tokens: u64,
 }
 
@@ -133,11 +130,9 @@ pub struct ToolFilter {
     pub catalog: CatalogFacts,
     /// Why there are no savings, if there are none to speak of.
     pub not_estimated: Option<String>,
-    /// Requests.
     pub requests: u64,
     /// Turns, and those that used tools.
     pub turns: Portion,
-    /// Calls.
     pub calls: u64,
     /// Tools shown: sum over requests.
     pub visible: Portion,

@@ -53,7 +53,6 @@ impl Definitions {
 
 /// What a chain is sent: made by the policy, which knows its parameters.
 pub trait Chains: Send + Sync {
-    /// The plan of a chain.
     fn plan(&self, timeline: &Timeline, chain: u32) -> ToolPlan;
 
     /// Sizes in a chain; none if nothing may be said about sizes.

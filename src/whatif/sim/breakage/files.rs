@@ -24,9 +24,7 @@ pub fn calls_of(timeline: &Timeline, request: u32) -> Range<usize> {
 /// What a call does with the file that it names.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Access {
-    /// Reads it.
     Read,
-    /// Edits it.
     Edit,
     /// Anything else.
     Other,

@@ -188,7 +188,6 @@ pub struct SourceAgeRow {
     pub from: u32,
     /// Largest; none for the last row.
     pub to: Option<u32>,
-    /// Edits.
     pub edits: u64,
 }
 
@@ -210,7 +209,6 @@ pub struct RiskRow {
 pub struct EditAges {
     /// All edits with a line that is long enough to be looked for.
     pub edits: u64,
-    /// By age.
     pub ages: Vec<SourceAgeRow>,
     /// Edits whose source is nowhere in the chain before.
     pub unsourced: u64,
