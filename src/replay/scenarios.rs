@@ -8,6 +8,7 @@ use crate::base::error::{Error, Result};
 use crate::base::key_path::KeyPath;
 use crate::replay::reach::Reaches;
 use crate::settings::formats::{unknown_format, unknown_formats, vocabularies};
+use crate::settings::resolve::AUTO;
 use crate::settings::{Settings, SettingsFile, what_if};
 
 /// One configuration with the values that make it a cell of a grid.
@@ -53,6 +54,13 @@ impl Scenarios {
         let mut base = Vec::new();
         if let Some(name) = asked.agent_profile {
             base.push((KeyPath::from(["profiles", "agent", "active"]), Value::from(name)));
+        }
+        if asked.model.is_some() {
+            // One that the file names would hold whatever model answered.
+            base.push((KeyPath::from(["profiles", "llm", "active"]), Value::from(AUTO)));
+        }
+        if let Some((key, _)) = base.iter().find(|(key, _)| axes.iter().any(|(axis, _)| axis == key)) {
+            return Err(Error::usage(format!("--sweep {key}: another option sets this key")).hint("leave one out"));
         }
         let mut cells = Vec::new();
         for file in &files {

@@ -16,7 +16,7 @@ use crate::base::toml;
 use crate::settings::tool_model::ToolModel;
 
 /// The value of an axis that lets the session decide.
-const AUTO: &str = "auto";
+pub const AUTO: &str = "auto";
 /// The variant for everything that has none of its own.
 const DEFAULT: &str = "default";
 /// Matches every tool and every model.

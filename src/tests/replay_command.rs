@@ -499,6 +499,7 @@ fn odd_arguments_are_usage_errors_that_say_what_to_do() {
         &["--max-regression", "2"],
         &["--sweep", "mckp.formats_enabled=[\"zip\"]"],
         &["--sweep", "dedup.lru_size=1", "--sweep", "dedup.lru_size=2"],
+        &["--sweep", "profiles.agent.active=default", "--agent-profile", "default"],
     ] {
         let outcome = home.run(&[&["replay"], arguments].concat());
         assert_ne!(outcome.exit, Exit::Done, "{arguments:?}");
@@ -595,6 +596,17 @@ fn a_model_that_nobody_knows_is_refused() {
         assert!(outcome.err.contains("no model") && outcome.err.contains("glm-5.1"), "{}", outcome.err);
     }
     assert!(home.run(&["replay", "--model", "gtp-oss:20b"]).err.contains("did you mean gpt-oss:20b?"));
+}
+
+#[test]
+fn a_model_that_is_asked_for_stands_in_place_of_the_one_in_the_configuration() {
+    let home = home_with(7);
+    let tokens = |arguments: &[&str]| home.json(&[&["replay"], arguments].concat())["replay"]["tokens"].clone();
+    let (usual, asked) = (tokens(&[]), tokens(&["--model", "gpt-oss:20b"]));
+    assert_ne!(asked, usual);
+    home.write(".config/devboy/pipeline_config.toml", "[profiles.llm]\nactive = \"claude-sonnet-4.6\"\n");
+    assert_eq!(tokens(&[]), usual);
+    assert_eq!(tokens(&["--model", "gpt-oss:20b"]), asked);
 }
 
 #[test]

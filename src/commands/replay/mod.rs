@@ -56,7 +56,7 @@ pub struct Args {
     /// Replay every session with this agent profile.
     #[arg(long, value_name = "NAME")]
     agent_profile: Option<String>,
-    /// Replay every session as if this model had answered.
+    /// Replay every session as if this model had answered, whichever one the configuration names.
     #[arg(long, value_name = "ID")]
     model: Option<String>,
     /// Who runs the pipeline: host (answers of MCP tools only), hook (of the client, after a call) or gateway
