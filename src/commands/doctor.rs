@@ -41,7 +41,7 @@ pub struct Args {
     since: Option<String>,
     /// Show how the counts of ingest, mine, replay and the policies go into each other, over all that is known; fails if
     /// they do not.
-    #[arg(long, conflicts_with = "since")]
+    #[arg(long, conflicts_with_all = ["config", "since"])]
     reconcile: bool,
     #[command(flatten)]
     input: InputArgs,

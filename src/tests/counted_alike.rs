@@ -351,6 +351,13 @@ fn what_makes_no_sense_is_refused_before_anything_is_read() {
         &["compaction", "--set", "window=0"][..],
         &["pick-tools", "--set", "query_chars=0"],
         &["prompt-cache", "--sweep", "ttl=5m,1h", "--alias", "agent-runtime"],
+        &["compaction", "--alias", "agent-runtime"],
+        &["all", "--alias", "agent-runtime"],
+        &["prompt-cache", "--alias", "agent-runtime", "--format", "csv"],
+        &["prompt-cache", "--alias", "agent-runtime", "--explain"],
+        &["prompt-cache", "--set", "ttl=5m", "--sweep", "prompt-cache.ttl=5m,1h"],
+        &["compaction", "--tier", "micro", "--sweep", "tier=auto,micro"],
+        &["compaction", "--set", "window=100000", "--set", "compaction.window=200000"],
     ] {
         let outcome = home.run(&[&["what-if"], asked].concat());
         assert_eq!(outcome.exit, Exit::Usage, "{asked:?}: {}", outcome.err);

@@ -803,10 +803,22 @@ fn no_flag_is_passed_over() {
     }
     let refused = home.run(&["mine", "edges", "--ends", "--layout", "published"]);
     assert!(refused.exit == Exit::Usage && refused.err.contains("--ends"), "{}", refused.err);
-    for more in [&["--min-count", "2"][..], &["--significant"], &["--eventually"], &["--format", "dot"]] {
+    for more in [
+        &["--min-count", "2"][..],
+        &["--significant"],
+        &["--eventually"],
+        &["--format", "dot"],
+        &["--lags", "2"],
+        &["--turns", "within"],
+    ] {
         let refused = ends(more);
         assert!(refused.exit == Exit::Usage && refused.err.contains("--ends"), "{more:?}: {}", refused.err);
     }
+    for more in [&["--all"][..], &["--top", "2"], &["--explain"]] {
+        let refused = home.run(&[&["--finding", "context_growth"], more].concat());
+        assert!(refused.exit == Exit::Usage && refused.err.contains(more[0]), "{more:?}: {}", refused.err);
+    }
+    assert_eq!(home.run(&["doctor", "--reconcile", "--config", "c.toml"]).exit, Exit::Usage);
     for (flag, more) in [
         ("--print", &["--json"][..]),
         ("--as", &["json_compact", "--format", "md"]),

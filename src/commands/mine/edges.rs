@@ -42,7 +42,7 @@ pub struct Args {
     #[arg(long, value_name = "N", default_value_t = 1, conflicts_with = "ends")]
     min_count: u64,
     /// Print with which tools contexts begin and end instead.
-    #[arg(long)]
+    #[arg(long, conflicts_with_all = ["lags", "turns"])]
     ends: bool,
     /// Draw the edges that are more than chance into a file for a browser as well: one file, without scripts, that fetches
     /// nothing.

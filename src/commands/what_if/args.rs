@@ -69,7 +69,12 @@ pub struct PolicyArgs {
     #[arg(long)]
     pub from_telemetry: bool,
     /// Print figures of the cache under the metric names of an agent runtime, as JSON.
-    #[arg(long, value_name = "NAME", value_parser = ["agent-runtime"])]
+    #[arg(
+        long,
+        value_name = "NAME",
+        value_parser = ["agent-runtime"],
+        conflicts_with_all = ["all", "explain", "include_output", "per_session", "show_content", "top"],
+    )]
     pub alias: Option<String>,
 }
 

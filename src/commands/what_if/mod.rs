@@ -20,6 +20,7 @@ use crate::logs::timeline::requests::{NO_USAGE, Timeline};
 use crate::replay::input::ReplayInput;
 use crate::replay::reach::Reaches;
 use crate::report::numbers::counted as counted_noun;
+use crate::report::table::TableFormat;
 use crate::settings::expect_place;
 use crate::settings::formats::vocabularies;
 use crate::shell::context::Context;
@@ -74,9 +75,9 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<()> {
     }
     // What makes no sense is refused before anything is read.
     let shipped = PolicyConfigs::load(&data)?;
-    let sheets = sheets(args, &rows, &shipped)?;
-    rows.iter().try_for_each(|row| sheets.with(row)?.check(&row.stack.0))?;
     let grid = SweepGrid::parse(&args.sweep)?;
+    let sheets = sheets(args, &rows, &shipped, &grid.cells[0])?;
+    rows.iter().try_for_each(|row| sheets.with(row)?.check(&row.stack.0))?;
     // Only the pipeline needs to know what is in the results.
     let layered = rows.iter().any(|row| row.stack.has(Policy::Pipeline));
     let settings = layered.then(|| settings(context)).transpose()?;
@@ -220,10 +221,19 @@ fn check(args: &Args, rows: &[StackRow]) -> Result<()> {
         ("--explain", policy.explain),
         ("--show-content", policy.show_content),
     ];
-    match of_runs.iter().find(|(_, is_given)| *is_given && !args.sweep.is_empty()) {
-        Some((flag, _)) => Err(Error::usage(format!("{flag} is about one run, --sweep makes many"))
-            .hint("sweep first, then replay the value that you like")),
-        None => Ok(()),
+    if let Some((flag, _)) = of_runs.iter().find(|(_, is_given)| *is_given && !args.sweep.is_empty()) {
+        return Err(Error::usage(format!("{flag} is about one run, --sweep makes many"))
+            .hint("sweep first, then replay the value that you like"));
+    }
+    if policy.alias.is_none() {
+        return Ok(());
+    }
+    if !rows.iter().any(|row| row.is_named && row.stack.has(Policy::PromptCache)) {
+        return Err(Error::usage("--alias tells figures of the cache").hint("ask for `prompt-cache`"));
+    }
+    match args.asked.output.form() {
+        TableFormat::Csv | TableFormat::Md => Err(Error::usage("--alias prints JSON").hint("leave out --format")),
+        TableFormat::Json | TableFormat::Table => Ok(()),
     }
 }
 
@@ -271,8 +281,8 @@ fn detail(args: &Args, rows: &[StackRow]) -> Result<TimelineDetail> {
     Ok(TimelineDetail { tokens, words: rows.iter().any(|row| row.stack.asks_for_tools()) })
 }
 
-/// The sheets with everything that was set.
-fn sheets(args: &Args, rows: &[StackRow], shipped: &PolicyConfigs) -> Result<PolicyConfigs> {
+/// The sheets with everything that was set; what is `swept` is set in no other way.
+fn sheets(args: &Args, rows: &[StackRow], shipped: &PolicyConfigs, swept: &[Assigned]) -> Result<PolicyConfigs> {
     let (mut sheets, asked) = (shipped.clone(), asked(rows));
     for setting in
         args.config.as_ref().map_or_else(|| Ok(Vec::new()), |path| crate::whatif::chosen::settings_of(path))?
@@ -286,14 +296,18 @@ fn sheets(args: &Args, rows: &[StackRow], shipped: &PolicyConfigs) -> Result<Pol
             settings.push(Assigned::parse(&format!("{key}={value}"), flag)?);
         }
     }
-    let short = settings.clone();
     for text in &args.setting.set {
-        let set = Assigned::parse(text, format!("--set {text}"))?;
+        settings.push(Assigned::parse(text, format!("--set {text}"))?);
+    }
+    let given: Vec<&Assigned> = settings.iter().chain(swept).collect();
+    for (at, later) in given.iter().enumerate() {
         // The name of the policy may be left out.
-        if let Some(short) = short.iter().find(|short| short.key.ends_with(&set.key)) {
-            return Err(Error::usage(format!("{} and {} are both given", set.place, short.place)).hint("leave one out"));
+        let is_same = |one: &&&Assigned| one.key.ends_with(&later.key) || later.key.ends_with(&one.key);
+        if let Some(first) = given[..at].iter().find(is_same) {
+            return Err(
+                Error::usage(format!("{} and {} are both given", later.place, first.place)).hint("leave one out")
+            );
         }
-        settings.push(set);
     }
     for setting in &settings {
         sheets.set(setting, &asked)?;

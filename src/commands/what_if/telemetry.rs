@@ -34,7 +34,7 @@ pub fn run(args: &Args, rows: &[StackRow], context: &mut Context<'_>) -> Result<
     let sampled = sampled(&responses);
     sampled.iter().try_for_each(|note| context.note(args.asked.output.quiet, note))?;
     let shipped = PolicyConfigs::load(&responses.data)?;
-    let sheets = sheets(args, rows, &shipped)?;
+    let sheets = sheets(args, rows, &shipped, &[])?;
     let tools = Tools::read(&args.setting.tool_catalog, &responses.data)?;
     let workload = Workload::new(recorded::timeline(&responses.log), Some("o200k"), &responses.data, false, false)?;
     let cache = oracle(&shipped)?;
