@@ -106,7 +106,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>, context: &mut Context<
 pub fn with_command(mut arguments: Vec<OsString>) -> Vec<OsString> {
     let first = arguments.get(1).and_then(|first| first.to_str());
     if first == Some("help") {
-        arguments.remove(1);
+        arguments.retain(|word| word != "help");
         arguments.push("--help".into());
         return arguments;
     }

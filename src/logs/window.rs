@@ -101,7 +101,7 @@ pub fn there(what: &str, span: Option<(Millis, Millis)>) -> String {
 pub fn json(window: &Range<Millis>) -> Value {
     let text = |ms: Millis| Timestamp::from_millisecond(ms).map(|at| at.to_string()).ok();
     let bound = |ms: Millis| if ms == ALL.start || ms == ALL.end { None } else { text(ms) };
-    let zone = TimeZone::system();
+    let zone = TimeZone::try_system().unwrap_or(TimeZone::UTC);
     json!({
         "since": bound(window.start),
         "until": bound(window.end),

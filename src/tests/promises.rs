@@ -210,7 +210,7 @@ fn the_command_line_is_well_formed_and_prints_its_manual() {
 #[test]
 fn help_is_a_command_too() {
     let home = Home::new();
-    for words in [&[][..], &["tune"], &["tune", "rules"], &["what-if"]] {
+    for words in [&[][..], &["tune"], &["tune", "rules"], &["what-if"], &["help"]] {
         let asked = home.run(&[&["help"], words].concat());
         assert_eq!(asked.out, home.run(&[words, &["--help"]].concat()).out, "{words:?}");
         assert_eq!((asked.exit, asked.err.as_str()), (Exit::Done, ""), "{words:?}");
