@@ -19,7 +19,7 @@ use crate::report::table::{Table, TableBuilder, TableFormat};
 use crate::shell::arguments::OutputArgs;
 use crate::shell::context::Context;
 
-/// Write one body in every way and show what each costs.
+/// Write the body of one tool result in every way and show what each costs.
 ///
 /// The body comes on standard input. Every encoding is read back: one that does not say what the body says is refused.
 /// With --print the winner itself goes to stdout, with --as any format; with --budget the body is cut to fit, and what is
@@ -43,7 +43,7 @@ pub struct Args {
     /// Print the body in this format, whatever it costs.
     #[arg(long = "as", value_name = "FORMAT", conflicts_with_all = ["print", "budget"])]
     as_format: Option<String>,
-    /// The tool that answered with the body.
+    /// The tool that gave the body back.
     #[arg(long, value_name = "NAME")]
     tool: Option<String>,
     /// The command that it ran.
@@ -278,7 +278,7 @@ fn write_json(
     args.output.write_json("encode", fields, context)
 }
 
-/// Read an encoded text back to the body that it stands for.
+/// Read an encoded text back to the body of the tool result that it stands for.
 ///
 /// The text comes on standard input, the body goes to stdout: byte for byte for formats of text, as compact JSON for formats of
 /// JSON, with tables drawn tight for csv_from_md.

@@ -125,7 +125,7 @@ pub fn moments(found: &SessionCost, chosen: &[&SessionRequest]) -> Table {
         .count("context", |moment| moment.context)
         .count("read", |moment| moment.spent.read)
         .count("written", |moment| moment.spent.write())
-        .count("answer", |moment| moment.spent.output)
+        .count("output", |moment| moment.spent.output)
         .number("cost", |moment| dollars(&moment.cost))
         .number("share", |moment| percent_of(&moment.cost, &found.total.cost))
         .text("what happened", |moment| occasion(moment))

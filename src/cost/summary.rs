@@ -93,7 +93,7 @@ impl Summary {
         let is_priced = bill.cost.usd().is_some();
         let mut lines = if is_priced {
             vec![format!(
-                "{} at list prices for {requests}: {} read from the cache, {} written to it, {} not cached, {} answers.",
+                "{} at list prices for {requests}: {} read from the cache, {} written to it, {} not cached, {} output.",
                 dollars(&bill.cost),
                 dollars(&kinds.read),
                 dollars(&written),

@@ -114,7 +114,7 @@ impl InProgress {
         let holds = match self.holds {
             Holds::Calls => format!("{their} calls are counted here, {their} usage is not known"),
             Holds::FirstChunks => {
-                format!("{their} answers are only counted in part here, so {they} cost more than this")
+                format!("{their} output is only counted in part here, so {they} cost more than this")
             }
             Holds::Nothing => format!("{they} {is} not counted here"),
         };

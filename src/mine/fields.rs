@@ -336,7 +336,7 @@ fn interval(share: &Share) -> String {
 pub fn tools_overview(rows: &[ToolFields]) -> Table {
     TableBuilder::of(rows)
         .text("tool", |row| row.tool.clone())
-        .number("JSON answers", |row| format!("{} of {}", thousands(row.responses), thousands(row.answers)))
+        .number("JSON results", |row| format!("{} of {}", thousands(row.responses), thousands(row.answers)))
         .count("sessions", |row| row.sessions)
         .count("fields", |row| row.fields)
         .number("used (95 %)", |row| interval(&row.share()))
@@ -370,7 +370,7 @@ pub fn summary(uses: &FieldUses) -> Vec<String> {
     let first = format!(
         "{} of {} ({of_all}) are JSON, of {}: {}.",
         thousands(responses),
-        counted(uses.answers, "answer"),
+        counted(uses.answers, "result"),
         counted(uses.tools.len() as u64, "tool"),
         counted(tokens, "token"),
     );
@@ -390,14 +390,14 @@ pub fn summary(uses: &FieldUses) -> Vec<String> {
 /// What the words of the tables mean, for who asks for it.
 pub fn legend(numbers: &GroupNumbers) -> Vec<String> {
     vec![
-        "A field is used in an answer if the model wrote one of its values later: in an argument, an edit or a text.".into(),
+        "A field is used in a result if the model wrote one of its values later: in an argument, an edit or a text.".into(),
         "Followed are values that say where they are from (ids, paths, addresses, names with signs or mixed case, numbers of \
          three digits). Texts, single words, yes and no are not: they may be read without being repeated."
             .into(),
-        "What the model or a person had written before the answer is an echo and not followed.".into(),
+        "What the model or a person had written before the result is an echo and not followed.".into(),
         "Short numbers and common names may be met again by chance, so that a share is more likely too high than too low.".into(),
         format!(
-            "A group is given from {} answers in {} sessions on (rules/t2_fields.toml).",
+            "A group is given from {} results in {} sessions on (rules/t2_fields.toml).",
             numbers.responses_min, numbers.sessions_min
         ),
     ]

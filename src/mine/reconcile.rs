@@ -248,8 +248,8 @@ fn responses(books: &Reconciled<'_>) -> Vec<Sum> {
         (HISTORY, history.len() as u64),
         &[
             (-open, "calls that nothing answered"),
-            (-empty, "answers without any content"),
-            (-images, "answers of images or references only"),
+            (-empty, "results without any content"),
+            (-images, "results of images or references only"),
         ],
         (REPLAY, texts as u64),
     )]

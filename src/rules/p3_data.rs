@@ -26,7 +26,7 @@ use crate::settings::{Settings, SettingsFile, View};
 pub static RULE: Rule = Rule {
     id: "P3",
     file: "p3_data",
-    summary: "Adds a data profile under `profiles.data.variants` for every MCP endpoint that no pattern matches and whose answers have one shape.",
+    summary: "Adds a data profile under `profiles.data.variants` for every MCP endpoint that no pattern matches and whose results have one shape.",
     speaks: Speaks::Logs,
     judge,
 };
@@ -104,7 +104,7 @@ fn format_finding(
     let (shape, count) = dominant.map_or((BodyShape::Unknown, 0), |(&shape, &n)| (BodyShape::from_number(shape), n));
     let share = Share::new(count, answers);
     let evidence = Evidence {
-        counts: format!("{}: {count} of {}", shape.into_str(), counted(answers, "classified answer")),
+        counts: format!("{}: {count} of {}", shape.into_str(), counted(answers, "classified result")),
         share: (answers > 0).then_some(share),
         n: answers,
         threshold: Some(sheet.cite("shape_share_min")),
@@ -112,7 +112,7 @@ fn format_finding(
     };
     let verdict = match thresholds.format_by_shape.get(shape.into_str()) {
         _ if answers < thresholds.answers_min => {
-            Verdict::Skip(format!("too few answers for a format ({})", sheet.cite("answers_min")))
+            Verdict::Skip(format!("too few results for a format ({})", sheet.cite("answers_min")))
         }
         None => Verdict::Skip(format!("no format follows from the shape {} alone", shape.into_str())),
         Some(_) if share.lower < thresholds.shape_share_min => {

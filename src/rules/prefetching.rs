@@ -69,7 +69,7 @@ impl Fetched {
         if over as f64 > bars.overrun_max * known as f64 {
             let most = percent(bars.overrun_max);
             return Some(format!(
-                "loses sight of its budget: {} of {} known answers were larger than foreseen by a third; {most} is the most",
+                "loses sight of its budget: {} of {} known results were larger than foreseen by a third; {most} is the most",
                 thousands(over),
                 thousands(known)
             ));
@@ -294,7 +294,7 @@ fn why_not(now: &Fetched, then: &Fetched) -> Option<String> {
     let words = |fetched: &Fetched| {
         let (overruns, known) = fetched.overruns;
         format!(
-            "{} of {} calls ahead spared one, {} of the known answers were larger than foreseen",
+            "{} of {} calls ahead spared one, {} of the known results were larger than foreseen",
             thousands(fetched.won),
             thousands(fetched.sent),
             percent(overruns as f64 / known.max(1) as f64)

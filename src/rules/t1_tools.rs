@@ -146,13 +146,13 @@ impl ToolJudge<'_> {
         let shipped = self.annotation.clone().filter(|a| a.model.cost_model != CostModel::default());
         let stats = self.stats;
         if stats.sized < stats.ran {
-            let counts = format!("{} of {} answers are images or references", stats.ran - stats.sized, stats.ran);
+            let counts = format!("{} of {} results are images or references", stats.ran - stats.sized, stats.ran);
             let evidence = Evidence::of(counts, stats.ran);
-            self.conclude(Verdict::Skip("answers without text have no text size".into()), evidence);
+            self.conclude(Verdict::Skip("results without text have no text size".into()), evidence);
         }
         if stats.sized >= self.thresholds.calls_min {
             let sizes = |what: &str, bytes: u64| {
-                Evidence::of(format!("{what} of {} answers is {bytes} bytes", stats.sized), stats.sized)
+                Evidence::of(format!("{what} of {} results is {bytes} bytes", stats.sized), stats.sized)
                     .by(self.sheet.cite("calls_min"))
             };
             let (p50, p99) = (sizes("median", stats.bytes_p50), sizes("99th percentile", stats.bytes_p99));

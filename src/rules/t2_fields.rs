@@ -16,7 +16,7 @@ use crate::settings::finding::{Evidence, Finding, Verdict};
 pub static RULE: Rule = Rule {
     id: "T2",
     file: "t2_fields",
-    summary: "Sorts the fields of JSON answers into `field_groups` by how often they were taken up (`--fields`).",
+    summary: "Sorts the fields of JSON results into `field_groups` by how often they were taken up (`--fields`).",
     speaks: Speaks::LogsWithFields,
     judge,
 };
@@ -36,7 +36,7 @@ fn of_tool(facts: &RuleFacts<'_>, sheet: &RuleThresholds, numbers: &GroupNumbers
         let counts = format!(
             "{}, at most {} with one that can be followed",
             counted(fields.len() as u64, "field"),
-            counted(seen, "answer")
+            counted(seen, "result")
         );
         vec![Finding::new(RULE.id, tool, verdict, Evidence::of(counts, seen))]
     };
@@ -73,7 +73,7 @@ fn finding<'f>(
         format!(
             "{} used in {k} of {} ({lower:.2}–{upper:.2}), {}",
             field.field,
-            counted(n, "answer"),
+            counted(n, "result"),
             counted(field.sessions_followed, "session")
         )
     };

@@ -221,7 +221,7 @@ fn the_first_line_of_a_new_file_says_what_it_is_worth() {
     let text = std::fs::read_to_string(home.config()).unwrap();
     let first = text.lines().next().unwrap();
     assert!(
-        first.starts_with("# Read by the devboy pipeline in an MCP host; it saves 0.0 % of all answers' tokens there"),
+        first.starts_with("# Read by the devboy pipeline in an MCP host; it saves 0.0 % of all results' tokens there"),
         "{first}"
     );
     assert!(first.ends_with("(replayed on 1 session)."), "{first}");

@@ -1,4 +1,4 @@
-//! `devboy mine fields` and rule T2: which fields of JSON answers were taken up later, against a plain recount of the same logs.
+//! `devboy mine fields` and rule T2: which fields of JSON results were taken up later, against a plain recount of the same logs.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -196,7 +196,7 @@ fn what_is_no_json_is_counted_and_nothing_else_is_said() {
     ]);
     let outcome = home.run(&["mine", "fields"]);
     assert_eq!(outcome.exit, Exit::Done, "{}", outcome.err);
-    assert_eq!(outcome.out, "0 of 2 answers (0.0 %) are JSON, of 0 tools: 0 tokens.\n");
+    assert_eq!(outcome.out, "0 of 2 results (0.0 %) are JSON, of 0 tools: 0 tokens.\n");
 }
 
 /// What a later record writes of the value with this number.
@@ -407,7 +407,7 @@ fn all_forms_hold_the_same_rows_and_a_window_and_k_cut_them() {
         }
     }
     let table = |more: &[&str]| home.run(&[&["mine", "fields", "-q"], more].concat()).out;
-    assert!(table(&[]).starts_with("60 of 60 answers (100.0 %) are JSON, of 1 tool: "), "{}", table(&[]));
+    assert!(table(&[]).starts_with("60 of 60 results (100.0 %) are JSON, of 1 tool: "), "{}", table(&[]));
     assert!(
         table(&["--explain", "--top", "2"]).contains("2 more rows with --all"),
         "{}",

@@ -613,7 +613,7 @@ fn answers_that_were_counted_are_told_of_all_that_have_text() {
     home.write(".claude/projects/-p/1.jsonl", log(&records));
     let report = home.json(&["mine", "tools", "--exact"]);
     let basis = report["tokens_basis"]["responses"].as_str().unwrap();
-    assert!(basis.starts_with("replayed: 2 answers of 2 counted"), "{basis}");
+    assert!(basis.starts_with("replayed: 2 results of 2 counted"), "{basis}");
 }
 
 /// The key of pseudonyms is another one on every machine.

@@ -1479,10 +1479,10 @@ fn answers_without_usage_are_counted_and_cost_nothing() {
         assert_eq!(report["baseline"], if policy == "arg-check" { Value::Null } else { usual["baseline"].clone() });
     }
     let told = home.run(&words("compaction", &[])).out;
-    assert!(told.contains(&format!("{answers} answers of the log without usage: not replayed")), "{told}");
+    assert!(told.contains(&format!("{answers} messages of the log without usage: not replayed")), "{told}");
     let home = Home::new();
     home.write(".claude/projects/p/four.jsonl", &silent);
-    let hints = [&format!("none of the {answers} answers in the window has usage")[..], "--allow-empty"];
+    let hints = [&format!("none of the {answers} messages in the window has usage")[..], "--allow-empty"];
     fails(&home, &words("compaction", &[]), Exit::Failed, &hints);
     assert!(home.run(&words("arg-check", &[])).out.contains("7 of 7 calls to known tools are valid"));
     // As a row of `all` it is put off; by name it runs, whatever stands beside it.
@@ -1519,7 +1519,7 @@ fn answers_cost_the_same_on_both_sides_if_they_are_counted() {
     assert_eq!(output(&with, "simulated") - answers, output(&without, "simulated"), "summaries have output besides");
     let change = |report: &Value| report["delta"]["iet"].as_f64().unwrap();
     assert!((change(&with) - change(&without)).abs() < 1e-6);
-    assert!(with["notes"].to_string().contains("answers are counted on both sides"), "{}", with["notes"]);
+    assert!(with["notes"].to_string().contains("output is counted on both sides"), "{}", with["notes"]);
     fails(&home, &words("compaction", &["--include-output", "exact"]), Exit::Usage, &["estimated"]);
 }
 

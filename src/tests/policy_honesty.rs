@@ -171,7 +171,7 @@ fn usage_that_nobody_was_billed_is_refused_by_name() {
         let document = home.json(&["replay", "--policy", policy]);
         let report = &document["policies"][0];
         assert_eq!(report["input"]["skipped"]["usage_out_of_range"], 1, "{report}");
-        assert!(report["notes"].to_string().contains("1 answer with usage of more than"), "{}", report["notes"]);
+        assert!(report["notes"].to_string().contains("1 message with usage of more than"), "{}", report["notes"]);
         assert_eq!(report["billed"]["write_5m"], 60_000, "{}", report["billed"]);
     }
 }

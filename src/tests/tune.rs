@@ -351,7 +351,7 @@ fn calls_ahead_whose_answers_are_larger_than_foreseen_are_declined() {
         home.write(&format!(".claude/projects/-home-u-p/{name}.jsonl"), text);
     }
     let outcome = home.run(&with(&["--dry-run", "--explain"]));
-    assert!(outcome.out.contains("18 of 60 known answers were larger than foreseen by a third"), "{}", outcome.out);
+    assert!(outcome.out.contains("18 of 60 known results were larger than foreseen by a third"), "{}", outcome.out);
     assert!(!outcome.out.contains("+[tools"), "{}", outcome.out);
 }
 
@@ -397,7 +397,7 @@ fn nothing_has_no_share_and_one_call_is_one() {
     let tuned = said(&["tune", "from-claude-logs", "--dry-run"]);
     assert!(tuned.contains("tools:       0 calls (0 read-class, –)"), "{tuned}");
     let fields = said(&["mine", "fields"]);
-    assert!(fields.contains("0 of 0 answers (–) are JSON, of 0 tools"), "{fields}");
+    assert!(fields.contains("0 of 0 results (–) are JSON, of 0 tools"), "{fields}");
     let examined = said(&["doctor"]);
     assert!(examined.contains(" 0 files, 0 B"), "{examined}");
     mcp_session(&home, "a", "Read", "x", 1);
@@ -443,7 +443,7 @@ fn a_format_is_replayed_and_only_for_a_certain_shape() {
     );
     let rare = of("mcp__alpha__rare");
     assert!(
-        rare.iter().any(|(verdict, why)| verdict == "skip" && why.contains("too few answers for a format")),
+        rare.iter().any(|(verdict, why)| verdict == "skip" && why.contains("too few results for a format")),
         "{rare:?}"
     );
 }
@@ -717,7 +717,7 @@ fn answers_without_text_have_no_text_size() {
     let text = text.replace("\"content\":\"x\"", "\"content\":[{\"type\":\"tool_reference\",\"tool_name\":\"y\"}]");
     home.write(".claude/projects/p/s.jsonl", text);
     let outcome = home.run(&with(&["--explain"]));
-    assert!(outcome.out.contains("25 of 25 answers are images or references"), "{}", outcome.out);
+    assert!(outcome.out.contains("25 of 25 results are images or references"), "{}", outcome.out);
     assert!(!outcome.out.contains("typical_kb"), "{}", outcome.out);
 }
 

@@ -28,7 +28,7 @@ use crate::whatif::tools::Tools;
 use crate::whatif::workload::{Workload, oracle};
 
 const OUTPUT_NOTE: &str =
-    "answers are counted on both sides, by the longer of usage and the sizes of their blocks (estimated)";
+    "output is counted on both sides, by the longer of usage and the sizes of its blocks (estimated)";
 
 /// The log as simulated, under every cache that is needed, and what looks for breaks.
 pub struct Simulation<'w> {

@@ -118,12 +118,14 @@ impl Workload {
     pub fn notes(&self, oracle: &CacheRules) -> Vec<String> {
         let mut notes = Vec::new();
         if let Some(count) = self.timeline.skipped.get(NO_USAGE) {
-            notes.push(format!("{} of the log without usage: not replayed", counted(*count, "answer")));
+            notes.push(format!("{} of the log without usage: not replayed", counted(*count, "message")));
         }
         if let Some(count) = self.timeline.skipped.get(OUT_OF_RANGE) {
-            let answers = counted(*count, "answer");
-            notes
-                .push(format!("{answers} with usage of more than {} tokens: not replayed", thousands(u32::MAX.into())));
+            let messages = counted(*count, "message");
+            notes.push(format!(
+                "{messages} with usage of more than {} tokens: not replayed",
+                thousands(u32::MAX.into())
+            ));
         }
         if matches!(self.estimator, Estimator::Cl100k | Estimator::O200k) {
             let uncounted = self.timeline.blocks.iter().filter(|block| !block.is_counted()).count() as u64;

@@ -15,7 +15,7 @@ use crate::shell::arguments::{InputArgs, WindowArgs};
 use crate::shell::context::Context;
 use crate::shell::window;
 
-/// Hold two sides against each other: which follow-ups and answer sizes changed beyond chance.
+/// Hold two sides against each other: which follow-ups and sizes of results changed beyond chance.
 ///
 /// A side is a directory of logs or a log file; a window of the logs of --input-dir, written SINCE..UNTIL (`2026-09-01..2026-09-30`,
 /// `60d..30d`, `30d..`); or a table of edges or volumes in the published layout (.csv). Every difference is tested with

@@ -19,7 +19,7 @@ use crate::shell::window;
 /// The sheet with the thresholds of groups.
 const SHEET: &str = "t2_fields.toml";
 
-/// Print which fields of JSON answers were taken up later, and the tokens of those that never were.
+/// Print which fields of JSON results were taken up later, and the tokens of those that never were.
 ///
 /// A field is used if one of its values is written again by the model: in an argument of a later call, in an edit, in its
 /// answer. --explain lists the fields of each tool. Names of fields are shown if they are identifiers; names of MCP servers

@@ -13,7 +13,7 @@ pub mod tools;
 use crate::base::error::Result;
 use crate::shell::context::Context;
 
-/// Statistics of your logs: which tool follows which, tools, shapes of answers, patterns, fields, sessions.
+/// Statistics of your logs: which tool follows which, tools, shapes of results, patterns, fields, sessions.
 #[derive(clap::Args, Debug)]
 pub struct Args {
     #[command(subcommand)]

@@ -23,7 +23,7 @@ use crate::shell::window;
 /// The sheet with the thresholds.
 const SHEET: &str = "mined_projections.toml";
 
-/// Print which lists in the answers of one tool lead to which argument of the next.
+/// Print which lists in the results of one tool lead to which argument of the next.
 ///
 /// A link is what stays after chance (lists of other sessions), time (every chain read backwards) and better lists are
 /// ruled out. Names of MCP servers are pseudonyms unless --names is given.

@@ -19,7 +19,7 @@ use crate::shell::context::Context;
 /// The vocabulary in which `--exact` counts, as a tier: `o200k_base`.
 const EXACT_TIER: u8 = 1;
 
-/// Print what each tool answered: sizes, times, failures, repeats, tokens.
+/// Print what each tool gave back: sizes, times, failures, repeats, tokens.
 ///
 /// Tokens are estimated from bytes unless --exact is given. Names of MCP servers are pseudonyms unless --names is given.
 #[derive(clap::Args, Debug)]
@@ -27,7 +27,7 @@ pub struct Args {
     /// Sum up by MCP server.
     #[arg(long)]
     servers: bool,
-    /// Count the tokens of answers (o200k_base); takes as long as the first replay.
+    /// Count the tokens of results (o200k_base); takes as long as the first replay.
     #[arg(long)]
     exact: bool,
     /// Columns of the CSV.
@@ -74,11 +74,11 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<()> {
     export.tell(&input, (left_out, args.asked.kept), context)?;
     let estimate = format!("estimated: {} bytes per token", rules.bytes_per_token);
     let basis = if args.exact {
-        format!("replayed: {counted} answers of {with_text} counted with o200k_base, all other text {estimate}")
+        format!("replayed: {counted} results of {with_text} counted with o200k_base, all other text {estimate}")
     } else {
         estimate.clone()
     };
-    context.note(export.quiet, format_args!("tokens of answers {basis}"))?;
+    context.note(export.quiet, format_args!("tokens of results {basis}"))?;
     let of_tools = mined::tools(&tools, "tool", all_tokens, rules.bytes_per_token);
     let of_servers = mined::tools(&servers, "server", all_tokens, rules.bytes_per_token);
     let mut fields = input.fields(json!({ "left_out": left_out }));

@@ -18,7 +18,7 @@ pub fn sweep(args: &Args, scenarios: &Scenarios, input: &mut Input, context: &mu
     input.tell(&args.asked.output, context)?;
     tell(scenarios, &args.asked.output, context)?;
     for key in grid.idle() {
-        let idle = "no value makes a difference, this replay does not read it or meets no answer for it";
+        let idle = "no value makes a difference, this replay does not read it or meets no result for it";
         context.note(args.asked.output.quiet, format_args!("{key}: {idle}"))?;
     }
     let (form, reach) = (args.asked.output.form(), scenarios.reaches.chosen());

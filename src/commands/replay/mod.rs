@@ -59,7 +59,7 @@ pub struct Args {
     /// Replay every session as if this model had answered, whichever one the configuration names.
     #[arg(long, value_name = "ID")]
     model: Option<String>,
-    /// Who runs the pipeline: host (answers of MCP tools only), hook (of the client, after a call) or gateway
+    /// Who runs the pipeline: host (results of MCP tools only), hook (of the client, after a call) or gateway
     /// (everything, the default). Without it the savings are those of a gateway, and a table says what the
     /// others could do.
     #[arg(long, value_name = "NAME", conflicts_with = "planner")]

@@ -198,7 +198,7 @@ fn gate_lines(gate: &ProposalGate, too_few: Option<(u64, u64)>) -> Vec<String> {
         format!(
             "replayed, by the {host}: saves {before} of {baseline} tokens now, {after} with what is proposed (baseline: as it is)"
         ),
-        format!("upper bound, a {all} that changes all answers: {most_before} now, {most_after} with what is proposed"),
+        format!("upper bound, a {all} that changes all results: {most_before} now, {most_after} with what is proposed"),
     ]
 }
 
@@ -238,11 +238,11 @@ fn worth(gate: &ProposalGate) -> String {
     };
     let [before, after, most] = [before, after, most].map(percent);
     let saves = match before == after {
-        true => format!("it saves {after} of all answers' tokens there, with and without these lines"),
-        false => format!("it saves {after} of all answers' tokens there, {before} without these lines"),
+        true => format!("it saves {after} of all results' tokens there, with and without these lines"),
+        false => format!("it saves {after} of all results' tokens there, {before} without these lines"),
     };
     let sessions = counted(gate.sessions, "session");
-    format!("{saves}; a {} that changes all answers would save {most} (replayed on {sessions})", gate.names[1])
+    format!("{saves}; a {} that changes all results would save {most} (replayed on {sessions})", gate.names[1])
 }
 
 fn json_fields(analysis: &Analysis<'_>) -> serde_json::Value {

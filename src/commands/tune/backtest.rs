@@ -32,7 +32,7 @@ use crate::whatif::workload::{Workload, oracle};
 
 /// Hold the statistics behind proposals against what came after them, week by week.
 ///
-/// At every week of the logs: what the sessions before it say (bounds of follow-ups, sizes of answers, the learned
+/// At every week of the logs: what the sessions before it say (bounds of follow-ups, sizes of results, the learned
 /// table of the planner), judged on the sessions behind it. And what the rules would have written then, with the effect that
 /// it was predicted to have, held against the next weeks. Rules read the same figures: a rule whose statistic fails proposes nothing.
 /// Forecasts of the policies (what the cache reads, sizes after compactions) are judged by the week they are for.

@@ -75,7 +75,7 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     let timeline = input.timeline(TimelineDetail::default())?;
     if timeline.requests.is_empty() && !args.asked.input.allow_empty {
         return Err(match timeline.skipped.get(NO_USAGE) {
-            Some(_) => Error::failed("no answer in the window has usage").hint("nothing can be priced without it"),
+            Some(_) => Error::failed("no message in the window has usage").hint("nothing can be priced without it"),
             None => input.nothing_in_window("requests to a model"),
         });
     }

@@ -49,7 +49,7 @@ use crate::whatif::sim::sizes::SizeRules;
 const PLANNER: &str = "planner.toml";
 /// What a file is worth that only names things.
 const NO_TOKENS: &str =
-    "these settings save no tokens by themselves: they say how tokens are counted and what answers to expect";
+    "these settings save no tokens by themselves: they say how tokens are counted and what results to expect";
 /// The data file of framing.
 const SIZES: &str = "policies/sizes.toml";
 /// Models in the summary; the rest is one line.
@@ -65,8 +65,8 @@ pub struct Args {
     /// Also mine a `[tools.<name>]` value model for every tool that was used.
     #[arg(long)]
     pub tools: bool,
-    /// Also sort the fields of JSON answers into groups by how often they were taken up later. Nothing reads these groups yet: the
-    /// published pipeline does not trim answers.
+    /// Also sort the fields of JSON results into groups by how often they were taken up later. Nothing reads these groups yet: the
+    /// published pipeline does not trim results.
     #[arg(long, requires = "tools")]
     pub fields: bool,
     /// Also read all text once more and measure, on what was billed, how many characters a token of each model holds.

@@ -179,10 +179,10 @@ fn tell(rows: &[HistoryRow<'_>], args: &Args, config: &Path, journal: &Path, con
     }
     writeln!(
         err,
-        "# predicted: share of tool-response tokens saved, before → after, by replay, if every answer could be changed"
+        "# predicted: share of tool-response tokens saved, before → after, by replay, if every result could be changed"
     )?;
     if rows.iter().any(|row| row.entry.command == "tune search") {
-        writeln!(err, "#            of a search: on its later sessions, of the answers that its --reach can change")?;
+        writeln!(err, "#            of a search: on its later sessions, of the results that its --reach can change")?;
     }
     if rows.iter().any(|row| row.entry.is_about_claude()) {
         writeln!(err, "#            of settings: change of cost of the requests concerned, with its 95 % interval")?;

@@ -40,7 +40,7 @@ use crate::whatif::workload::Workload;
 /// with what it did on the later ones; `devboy tune claude-settings` writes what pays.
 #[derive(clap::Args, Debug)]
 pub struct Args {
-    /// Who runs the pipeline: host (answers of MCP tools only), hook or gateway (everything).
+    /// Who runs the pipeline: host (results of MCP tools only), hook or gateway (everything).
     #[arg(long, value_name = "NAME", default_value = "host")]
     reach: String,
     /// Another configuration to be judged on the same later sessions.

@@ -33,7 +33,7 @@ pub struct PolicyArgs {
     /// In whose shape tool definitions are measured.
     #[arg(long, value_enum, value_name = "NAME")]
     pub provider: Option<Provider>,
-    /// Count answers as well, by the longer of what the log says of their length and the sizes of their blocks.
+    /// Count output as well, by the longer of what the log says of its length and the sizes of its blocks.
     #[arg(long, value_name = "HOW", value_parser = ["estimated"])]
     pub include_output: Option<String>,
     /// Fail if a model has no known price.

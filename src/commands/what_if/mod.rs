@@ -267,8 +267,10 @@ fn check_prices<'r>(args: &Args, reports: impl Iterator<Item = &'r PolicyReport>
 
 fn no_requests(timeline: &Timeline, input: &mut Input) -> Error {
     match timeline.skipped.get(NO_USAGE) {
-        Some(count) => Error::failed(format!("none of the {} in the window has usage", counted_noun(*count, "answer")))
-            .hint("nothing can be priced without it; arg-check needs none; --allow-empty makes this no error"),
+        Some(count) => {
+            Error::failed(format!("none of the {} in the window has usage", counted_noun(*count, "message")))
+                .hint("nothing can be priced without it; arg-check needs none; --allow-empty makes this no error")
+        }
         None => input.nothing_in_window("requests to a model"),
     }
 }

@@ -168,12 +168,12 @@ impl Telling<'_> {
             parts.push(format!("{} of it on no known day", usd(undated.usd())));
         }
         if spent.without_usage > 0 {
-            parts.push(format!("{} without usage", counted(spent.without_usage, "answer")));
+            parts.push(format!("{} without usage", counted(spent.without_usage, "message")));
         }
         let answers = spent.unlogged_answers.usd();
         let unlogged = [
             (spent.unlogged.usd() - answers, "requests that the client does not log"),
-            (answers, "answers that are longer than their usage says"),
+            (answers, "output beyond what its usage says"),
         ];
         // Less than half a cent is not worth a word.
         let unlogged = unlogged.into_iter().filter(|(sum, _)| *sum >= 0.005);

@@ -312,7 +312,7 @@ pub fn net(arm: &PlannerArm) -> String {
     let Net { calls_off, calls_on, saved, added, unused_tokens, hint_tokens } = arm.net();
     let sign = if saved >= added { '+' } else { '−' };
     format!(
-        "{sign}{} calls ({} saved, {} added; {} instead of {}), {} tokens of cost ({} of unused answers, {} of hints)",
+        "{sign}{} calls ({} saved, {} added; {} instead of {}), {} tokens of cost ({} of unused results, {} of hints)",
         thousands(saved.abs_diff(added)),
         thousands(saved),
         thousands(added),

@@ -76,7 +76,7 @@ fn reaches(html: &mut Html, report: &ReplayReport) {
         [bar("published", &reached.published), bar("extended", &reached.extended)]
     });
     html.leaf("h2", &[], "Who could save them");
-    let caption = "An answer out of reach is sent as it is.";
+    let caption = "A result out of reach is sent as it is.";
     figure(html, &["saved".to_owned()], &bars.collect::<Vec<_>>(), caption);
     tables::reaches(&report.reaches).html(html);
 }

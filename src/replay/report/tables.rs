@@ -11,7 +11,7 @@ use crate::report::table::{Table, TableBuilder, TableFormat};
 
 /// What the table of reaches does not say.
 const REACHES_NOTE: &str =
-    "tokens saved; an answer out of reach is sent as it is; in money: `devboy what-if pipeline`, for a gateway";
+    "tokens saved; a result out of reach is sent as it is; in money: `devboy what-if pipeline`, for a gateway";
 /// Rows of a table of groups that are shown unless more are asked for.
 const ROWS_MAX: usize = 15;
 
@@ -97,9 +97,9 @@ pub(super) fn summary(report: &ReplayReport) -> Vec<String> {
     let input = &report.input;
     let as_they_are = [
         (input.failures, "failed, refused or cancelled calls are shown as they are"),
-        (input.mixed, "answers with images are shown as they are"),
+        (input.mixed, "results with images are shown as they are"),
         (input.oversize, "bodies are too large to be written in other ways"),
-        (input.unstudied, "answers of deleted logs have no facts and are left out"),
+        (input.unstudied, "results of deleted logs have no facts and are left out"),
     ];
     let counted = as_they_are.into_iter().filter(|(count, _)| *count > 0);
     lines.extend(counted.map(|(count, what)| format!("{} {what}", thousands(count))));
@@ -304,7 +304,7 @@ fn repeats(report: &ReplayReport) -> Table {
             "as `devboy ingest` counts: copies, failures and all readers of a file",
         ),
         (
-            "answers that the same reader had seen before",
+            "results that the same reader had seen before",
             report.bounds.repeats,
             "each call once, per context, any size",
         ),
@@ -328,7 +328,7 @@ fn beside(report: &ReplayReport) -> Table {
     row("exact references, clairvoyant cache of this size", Some(clairvoyant), share(clairvoyant), "bound");
     row("exact references, unlimited cache", Some(unlimited), share(unlimited), "bound");
     let invalidation = report.invalidation_tokens;
-    row("given up because an edit dropped a cached answer", Some(invalidation), share(invalidation), "replayed");
+    row("given up because an edit dropped a cached result", Some(invalidation), share(invalidation), "replayed");
     let JsonBaselines { responses, raw, compact, pretty, sent } = report.json;
     if responses > 0 {
         let against = |base: u64| figure((base > 0).then(|| 1.0 - sent as f64 / base as f64));

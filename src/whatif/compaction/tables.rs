@@ -114,7 +114,7 @@ pub fn telemetry_tables(done: &Compactions, growth: &ContextGrowth) -> Vec<(Stri
         table.row(std::iter::once(name.to_owned()).chain(figures.map(thousands)));
     }
     vec![
-        ("tokens of tool answers in a partition when it ended".to_owned(), table),
+        ("tokens of tool results in a partition when it ended".to_owned(), table),
         ("virtual compactions".to_owned(), attempts),
     ]
 }

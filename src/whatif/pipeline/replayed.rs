@@ -194,7 +194,7 @@ impl Worth {
         let usd = self
             .bill
             .usd()
-            .map_or_else(String::new, |money| format!(" (as simulated, answers estimated: {})", usd(money)));
+            .map_or_else(String::new, |money| format!(" (as simulated, output estimated: {})", usd(money)));
         let verdict = match self.is_worth_it() {
             true => String::new(),
             false => format!("; less than {} % of the bill, so it does not pay to build one", self.worth_percent_min),

@@ -47,7 +47,7 @@ pub fn headline(found: &PromptCache) -> String {
 
 /// What the costs are of.
 fn whole(found: &PromptCache) -> &'static str {
-    if found.billed.spent.output > 0 { "input and answers" } else { "the input" }
+    if found.billed.spent.output > 0 { "input and output" } else { "the input" }
 }
 
 /// What was found, in sentences.

@@ -201,7 +201,7 @@ pub fn formulas(report: &PolicyReport) -> Vec<String> {
             thousands(spent.read),
             thousands(spent.write_5m),
             thousands(spent.write_1h),
-            if spent.output > 0 { format!(", {} answered", thousands(spent.output)) } else { String::new() },
+            if spent.output > 0 { format!(", {} of output", thousands(spent.output)) } else { String::new() },
             cost(&bill.cost)
         )
     };

@@ -150,16 +150,16 @@ pub const TITLE: &str = "not in the log, estimated, and in no figure above";
 /// Calls, tokens and cost by kind; nothing where there is nothing.
 pub fn table(found: &Unlogged) -> Table {
     let kinds = [
-        ("forks that cached an answer", found.forks),
+        ("forks that cached their output", found.forks),
         ("summarisers", found.summaries),
-        ("answers, beyond their usage", found.answers),
+        ("output, beyond its usage", found.answers),
     ];
     TableBuilder::of(kinds.into_iter().filter(|(_, sum)| sum.cost.units > 0))
         .text("what", |(kind, _)| (*kind).to_owned())
         .count("calls", |(_, sum)| sum.calls)
         .count("read", |(_, sum)| sum.spent.read)
         .count("written", |(_, sum)| sum.spent.write())
-        .count("answered", |(_, sum)| sum.spent.output)
+        .count("output", |(_, sum)| sum.spent.output)
         .count("input-equivalent", |(_, sum)| sum.cost.iet().round() as u64)
         .number("dollars", |(_, sum)| known(sum.cost.usd(), |usd| format!("{usd:.2}")))
         .table()
