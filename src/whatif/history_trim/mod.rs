@@ -30,7 +30,6 @@ use crate::whatif::history_trim::outcome::{Before, Edits, Role, TrimCosts, TrimO
 use crate::whatif::history_trim::params::CutStyle;
 use crate::whatif::history_trim::plan::{Memory, MessageFate, Sticky, TrimPlan};
 use crate::whatif::history_trim::tables::{NOTES, TELEMETRY_NOTE, ages, breaks, formulas, summary, variants};
-use crate::whatif::prompt_cache::params::{CacheLayout, CacheRules, Params as CacheParams};
 use crate::whatif::sim::breakage::rows::{Break, BreakClass, is_sourced};
 use crate::whatif::sim::outcome::CostComparison;
 use crate::whatif::sim::params::ReadOnlyWith;
@@ -338,16 +337,13 @@ fn ready<'s>(simulation: &'s Simulation<'_>, configs: &PolicyConfigs) -> Result<
 /// The known settings, each with and without a cache.
 fn tried(finished: &Finished<'_>, sheet: &HistoryTrimThresholds) -> Vec<TrimReport> {
     let simulation = finished.simulation;
-    let none = finished.oracle.with(CacheParams { layout: CacheLayout::None, ..finished.oracle.params });
     let one = |variant: &Variant| {
         let rule = TrimRule { params: variant.params(&sheet.params), sheet: sheet.clone() };
-        let under = |oracle: &CacheRules| {
-            let (stage, books) = HistoryTrim::new(rule.clone(), &simulation.workload.sizes.rules);
-            let (run, breaks) = simulation.run(oracle, vec![Box::new(stage)]);
-            (run, breaks, books.borrow().clone())
-        };
-        let (run, breaks, outcome) = under(finished.oracle);
-        let plain = under(&none).0;
+        let (stage, books) = HistoryTrim::new(rule, &simulation.workload.sizes.rules);
+        let (run, breaks) = simulation.run(finished.oracle, vec![Box::new(stage)]);
+        // Nobody who trims looks at the cache, so without one the same contexts are sent.
+        let plain = simulation.simulator.under(finished.oracle).uncached(&run);
+        let outcome = books.borrow().clone();
         let report = trimmed(&variant.name, outcome, finished, [&run, &plain], edits(simulation, &breaks));
         TrimReport { elsewhere: variant.elsewhere.clone(), ..report }
     };

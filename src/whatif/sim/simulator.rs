@@ -182,6 +182,19 @@ impl<'a> Simulator<'a> {
         self.run(self.chains(), &mut [], None)
     }
 
+    /// A run of contexts that do not depend on the cache, as it would be billed if nothing were cached.
+    pub fn uncached(&self, run: &SimulatedRun) -> SimulatedRun {
+        let CacheRules { params, cache, .. } = self.oracle;
+        let twice = if params.double_system.is_on() { cache.system_tokens } else { 0 };
+        let priced = |priced: &Priced| {
+            let request = self.timeline.request(priced.request);
+            let Spent { output, .. } = priced.spent;
+            let spent = Spent { uncached: priced.spent.prompt() - twice, output, ..Spent::default() };
+            Priced { cost: self.tariff.cost(request.model, request.start, &spent), spent, ..*priced }
+        };
+        SimulatedRun { requests: run.requests.iter().map(priced).collect(), extra: Vec::new(), ..*run }
+    }
+
     /// Every chain.
     pub fn chains(&self) -> Range<u32> {
         0..self.timeline.chains.len() as u32
