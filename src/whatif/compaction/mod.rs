@@ -271,7 +271,9 @@ impl Cut {
     /// it does not.
     fn fits(&self, moment: &RequestMoment<'_>, view: &ContextView) -> bool {
         let own = moment.timeline.request(moment.request).inputs.start;
-        view.items.iter().any(|item| matches!(item.key, ItemKey::Block(block) if (self.first..own).contains(&block)))
+        let is_kept = |item: &Item| matches!(item.key, ItemKey::Block(block) if (self.first..own).contains(&block));
+        // It stands last.
+        view.items.iter().rev().any(is_kept)
     }
 
     fn apply(&self, view: &mut ContextView) {
@@ -289,7 +291,9 @@ fn fresh_tokens(moment: &RequestMoment<'_>, last: u32, view: &ContextView) -> u6
         ItemKey::Residual(request) => request > last,
         ItemKey::Made(_) => false,
     };
-    view.items.iter().filter(is_fresh).map(|item| u64::from(item.tokens)).sum()
+    let is_old = |item: &Item| matches!(item.key, ItemKey::Block(block) if block < first);
+    let behind = view.items.iter().rposition(is_old).map_or(0, |at| at + 1);
+    view.items[behind..].iter().filter(is_fresh).map(|item| u64::from(item.tokens)).sum()
 }
 
 /// Whether the price of the summariser is known, if one is named.

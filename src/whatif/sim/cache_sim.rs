@@ -174,7 +174,8 @@ impl<'a> PrefixCache<'a> {
         if let Some(length) = ask.forked {
             self.fork(ask, length, tail_class);
         }
-        self.entries.retain(|entry| entry.length <= ask.same.max(ask.shared));
+        let held = self.entries.partition_point(|entry| entry.length <= ask.same.max(ask.shared));
+        self.entries.truncate(held);
         let spent = self.quote(ask);
         self.remember(ask, &spent, still_class, tail_class);
         spent
