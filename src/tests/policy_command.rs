@@ -11,6 +11,7 @@ use crate::base::data::fitting;
 use crate::report::table::TableFormat;
 use crate::shell::arguments::Exit;
 use crate::whatif::chosen::{Policy, PolicyConfigs};
+use crate::whatif::prompt_cache::READ_ONLY_ALONE;
 use crate::whatif::report::{PolicyReport, headline};
 use crate::whatif::sim::cost::{Cost, Spent};
 use crate::whatif::sim::figures::{Outcome, RunBill, Sides, UnloggedCalls};
@@ -1079,6 +1080,16 @@ fn what_was_set_and_no_run_reads_is_told() {
         ),
         ("tool-filter", &["--set", "min_tools=3", "--set", "skip_cacheable=true"], "only with skip_cacheable=false"),
         ("pick-tools", &["--set", "unsafe_default=spec", "--set", "allow_unsafe=true"], "only with allow_unsafe=false"),
+        ("pick-tools", &["--set", "scope=request"], "reads scope only with query_context above 0"),
+        ("pick-tools", &["--set", "scope=request", "--set", "query_context=1"], ""),
+        (
+            "prompt-cache",
+            &["--set", "lookback_blocks=20", "--set", "layout=none"],
+            "lookback_blocks only with layout=claude-code or static+tail",
+        ),
+        ("prompt-cache", &["--set", "cross_session=off", "--set", "layout=none"], "only with layout other than none"),
+        // How far the log as simulated is off its bill is read of the layout that it had.
+        ("history-trim", &["--set", "prompt-cache.lookback_blocks=20", "--set", "prompt-cache.layout=none"], ""),
         (
             "history-trim",
             &["--set", "cut=head_tail", "--set", "history_trimming=false"],
@@ -1095,7 +1106,8 @@ fn what_was_set_and_no_run_reads_is_told() {
 fn whatever_is_read_only_with_another_parameter_is_one() {
     let configs = PolicyConfigs::load(&crate::base::data::Data::default()).unwrap();
     for &policy in Policy::ALL {
-        for rule in policy.entry().read_only_with {
+        let alone = if policy == Policy::PromptCache { READ_ONLY_ALONE } else { &[] };
+        for rule in policy.entry().read_only_with.iter().chain(alone) {
             for name in rule.parameters.iter().chain([&rule.other()]) {
                 let key: Vec<String> = name.split('.').map(str::to_owned).collect();
                 assert!(configs.sheet(policy).has(&key), "{policy:?}: {name}");

@@ -280,7 +280,8 @@ pub fn unread<'s>(runs: impl Iterator<Item = Result<(&'s Stack, PolicyConfigs)>>
         let (stack, configs) = run?;
         // The cache prices every policy.
         for policy in Policy::ALL.iter().filter(|policy| stack.has(**policy) || **policy == Policy::PromptCache) {
-            let unread = configs.sheet(*policy).unread(policy.entry().read_only_with);
+            let alone = if stack.0 == [Policy::PromptCache] { prompt_cache::READ_ONLY_ALONE } else { &[] };
+            let unread = configs.sheet(*policy).unread(policy.entry().read_only_with.iter().chain(alone));
             told.entry(*policy).and_modify(|known| known.retain(|note| unread.contains(note))).or_insert(unread);
         }
     }

@@ -105,11 +105,11 @@ pub fn policy(simulation: &Simulation<'_>, configs: &PolicyConfigs) -> Result<Pi
 pub static POLICY: PolicyEntry = PolicyEntry {
     sheet: "policies/pick_tools.toml",
     check: |sheet| sheet.params::<Params>()?.check(),
-    read_only_with: &[ReadOnlyWith {
-        parameters: &["unsafe_default"],
-        only: "allow_unsafe=false",
-        is: |allowed| allowed == "false",
-    }],
+    read_only_with: &[
+        ReadOnlyWith { parameters: &["unsafe_default"], only: "allow_unsafe=false", is: |allowed| allowed == "false" },
+        // Within a turn only the messages since can change a pick.
+        ReadOnlyWith { parameters: &["scope"], only: "query_context above 0", is: |messages| messages != "0" },
+    ],
     without_logs: Some("it has no text, so there are no words to pick by"),
     ready,
 };

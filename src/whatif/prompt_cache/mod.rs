@@ -290,6 +290,21 @@ pub fn aliases(found: &PromptCache, calibration: &Calibration) -> BTreeMap<&'sta
     named
 }
 
+/// Parameters that are not read in every layout where nothing but the cache is asked about. Beside another policy they also say
+/// how far the log as simulated is off its bill, which had the client's layout.
+pub static READ_ONLY_ALONE: &[ReadOnlyWith] = &[
+    ReadOnlyWith {
+        parameters: &["lookback_blocks", "hidden_forks", "unforeseen"],
+        only: "layout=claude-code or static+tail",
+        is: |layout| !matches!(layout, "agent-runtime" | "none"),
+    },
+    ReadOnlyWith {
+        parameters: &["cross_session", "min_cacheable", "slack_s"],
+        only: "layout other than none",
+        is: |layout| layout != "none",
+    },
+];
+
 /// What the policy says of itself.
 pub static POLICY: PolicyEntry = PolicyEntry {
     sheet: "policies/prompt_cache.toml",

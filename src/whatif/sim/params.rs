@@ -170,14 +170,14 @@ impl PolicyConfig {
     }
 
     /// What was set and is not read as the other parameters are, in sentences.
-    pub fn unread(&self, rules: &[ReadOnlyWith]) -> BTreeSet<String> {
+    pub fn unread<'r>(&self, rules: impl Iterator<Item = &'r ReadOnlyWith> + Clone) -> BTreeSet<String> {
         let of_one = |(key, place): &(Vec<String>, String)| {
             let name = key.join(".");
             let is_unread = |rule: &&ReadOnlyWith| {
                 let is_meant = rule.parameters.contains(&name.as_str());
                 is_meant && value_at(&self.document, rule.other()).is_some_and(|other| !(rule.is)(&other))
             };
-            let rule = rules.iter().find(is_unread)?;
+            let rule = rules.clone().find(is_unread)?;
             Some(format!("{place} has no effect: {} reads {name} only with {}", self.policy, rule.only))
         };
         self.set.iter().filter_map(of_one).collect()
