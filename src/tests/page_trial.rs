@@ -152,6 +152,7 @@ fn what_nobody_can_change_has_a_place_of_its_own() {
     let (before, behind) = out.split_once("Costs money, and no setting stops it").unwrap();
     assert!(before.contains("1. ") && !before.contains("for no reason in the log"), "{out}");
     assert!(behind.contains("for no reason in the log"), "{out}");
+    assert!(behind.contains("\n  See: devboy report --finding miss_unknown_at_prompt\n"), "{out}");
     assert!(!out.contains("prefix_mutation"), "{out}");
 }
 

@@ -119,8 +119,9 @@ fn words(args: &Args, telling: &Telling<'_>, context: &mut Context<'_>) -> Resul
     if !nothing.is_empty() {
         writeln!(out, "\n{NOTHING_TO_SET}")?;
     }
-    for line in nothing {
+    for (line, command) in nothing {
         write!(out, "{}", paragraph("- ", &line, width))?;
+        writeln!(out, "  See: {}", visible(&command))?;
     }
     if let Some(line) = telling.not_worth() {
         write!(out, "\n{}{}", paragraph("", NOT_WORTH, width), paragraph("  ", &line, width))?;
@@ -162,8 +163,8 @@ fn markdown(args: &Args, telling: &Telling<'_>, context: &mut Context<'_>) -> Re
     if !nothing.is_empty() {
         writeln!(out, "\n### {NOTHING_TO_SET}\n")?;
     }
-    for line in nothing {
-        writeln!(out, "- {}", form.sentence(&line))?;
+    for (line, command) in nothing {
+        writeln!(out, "- {}. See: `{command}`", form.sentence(&line))?;
     }
     if let Some(line) = telling.not_worth() {
         writeln!(out, "\n{NOT_WORTH}: {}", form.sentence(&line))?;

@@ -49,7 +49,7 @@ fn findings(html: &mut Html, telling: &Telling<'_>) {
                 html.leaf("h3", &[], &told.what);
                 html.leaf("p", &[], &told.holds);
                 html.leaf("p", &[("class", "do")], &told.advice);
-                html.element("p", &[("class", "soft")], |html| _ = html.text("See: ").leaf("code", &[], &told.command));
+                see(html, &told.command);
             });
         }
     });
@@ -58,11 +58,19 @@ fn findings(html: &mut Html, telling: &Telling<'_>) {
     let nothing = telling.nothing_to_set();
     if !nothing.is_empty() {
         html.leaf("h2", &[], NOTHING_TO_SET);
-        nothing.iter().for_each(|line| _ = html.leaf("p", &[], line));
+        for (line, command) in &nothing {
+            html.leaf("p", &[], line);
+            see(html, command);
+        }
     }
     if let Some(line) = telling.not_worth() {
         html.leaf("h2", &[], NOT_WORTH).leaf("p", &[], &line);
     }
+}
+
+/// The command that shows more.
+fn see(html: &mut Html, command: &str) {
+    html.element("p", &[("class", "soft")], |html| _ = html.text("See: ").leaf("code", &[], command));
 }
 
 /// A plot with words below it.

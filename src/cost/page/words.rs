@@ -271,7 +271,6 @@ impl Telling<'_> {
         });
         let money = is_money.then(|| format!("{saves}{interval}, {basis}"));
         let effect = spared.into_iter().chain(money).collect::<Vec<_>>().join(" and ");
-        let evidence = ["report", "--finding", finding.id.as_str()].map(str::to_owned);
         ToldFinding {
             what: finding.what.replace("{made}", &made),
             holds,
@@ -295,9 +294,9 @@ impl Telling<'_> {
                 }
                 None => format!("{advice}; effect: {effect}"),
             },
-            command: self.command(&evidence, &self.own_flags),
+            command: self.evidence(finding),
             source: match finding.source.is_empty() {
-                true => self.command(&evidence, &self.own_flags),
+                true => self.evidence(finding),
                 false => self.command(&finding.source, &self.same_logs),
             },
         }
@@ -331,21 +330,27 @@ impl Telling<'_> {
         Some(format!("[{} … {}]", end(lower), end(upper)).replace('-', "−"))
     }
 
+    /// The command that shows what a finding stands on.
+    fn evidence(&self, finding: &BillFinding) -> String {
+        self.command(&["report", "--finding", finding.id.as_str()].map(str::to_owned), &self.own_flags)
+    }
+
     /// A command about the same logs.
     pub fn command(&self, arguments: &[String], logs: &str) -> String {
         let words = std::iter::once("devboy").chain(arguments.iter().map(String::as_str));
         words.chain((!logs.is_empty()).then_some(logs)).collect::<Vec<_>>().join(" ")
     }
 
-    /// What costs money and nobody can change, each in a line.
-    pub fn nothing_to_set(&self) -> Vec<String> {
+    /// What costs money and nobody can change, each in a line, with the command that shows where that comes from.
+    pub fn nothing_to_set(&self) -> Vec<(String, String)> {
         let told = self.page.findings.iter().filter(|finding| !finding.is_actionable);
         let line = |finding: &BillFinding| {
             let month = self.a_month(finding.saved_usd).map(|month| format!(", {month}")).unwrap_or_default();
             let interval = self.interval(finding, (finding.lower_usd, finding.upper_usd), finding.before_usd);
             let interval = interval.map(|interval| format!(" {interval}")).unwrap_or_default();
             let (saved, place) = (usd(finding.saved_usd), self.place(finding));
-            format!("{}: at most {saved}{interval}{month}, {place}; {}", finding.what, finding.advice)
+            let line = format!("{}: at most {saved}{interval}{month}, {place}; {}", finding.what, finding.advice);
+            (line, self.evidence(finding))
         };
         told.take(self.top.unwrap_or(self.sheet.nothing_to_set_max)).map(line).collect()
     }
