@@ -1138,8 +1138,9 @@ fn what_a_project_switches_off_itself_is_not_proposed_for_all_projects() {
         let what_is_there = ["is overridden by", "is set by"].iter().any(|words| advice.contains(words));
         assert!(what_is_there && advice.starts_with("first correct this: in this project"), "{settings}: {advice}");
     }
-    // What the client does not take, and what is about other models, decides nothing.
-    for settings in ["{\"env\": {\"CLAUDE_AUTOCOMPACT_PCT_OVERRIDE\": \"half\"}}", &other_model] {
+    // What the client does not take, what changes nothing, and what is about other models, decides nothing.
+    let percent = |value: &str| format!("{{\"env\": {{\"CLAUDE_AUTOCOMPACT_PCT_OVERRIDE\": \"{value}\"}}}}");
+    for settings in [&percent("half")[..], &percent("100"), &other_model] {
         let (is_proposed, reason, advice) = concerned(settings);
         assert!(is_proposed && !advice.contains("in this project"), "{settings}: {reason} {advice}");
     }

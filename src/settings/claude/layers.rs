@@ -281,10 +281,10 @@ impl SettingsLayers {
         let is_met = |switch: &&Lever| switch.family.as_ref().is_none_or(|family| self.has_family(family));
         for switch in lever.off_by.iter().filter_map(|name| levers.named(name)).filter(is_met) {
             let Some(Set { value, file, .. }) = self.set(switch)? else { continue };
-            // A variable switches off if the client takes it, whatever it says; a setting has to be false.
+            // A variable switches off if the client takes it, whatever it says but its default; a setting has to be false.
             let is_off = match switch.place {
                 LeverPlace::Setting => value == Value::Bool(false),
-                _ => switch.taken(&value).is_some(),
+                _ => switch.taken(&value).is_some_and(|taken| switch.default.as_ref() != Some(&taken)),
             };
             if !is_off {
                 continue;

@@ -41,7 +41,7 @@ pub struct Lever {
     /// What a switch sets where it is on: a value of the levers that decide the same.
     means: Option<Value>,
     /// What holds where nobody sets it.
-    default: Option<Value>,
+    pub default: Option<Value>,
     /// The same in words, where it is no single value.
     unset: Option<String>,
     /// The first client version that knows it.
