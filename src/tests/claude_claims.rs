@@ -372,6 +372,16 @@ fn tools_that_would_be_sent_at_once_anyway_are_no_hint() {
     assert_eq!(told(", \"CLAUDE_CODE_DISABLE_EXPERIMENTAL_BETAS\": \"1\"", &[]), "skip");
 }
 
+/// What the shell says stands in no file: the hint says where it is, and how a file takes it away.
+#[test]
+fn a_search_for_tools_that_the_shell_switches_off_is_told_of_the_shell() {
+    let home = pausing("");
+    home.variables.lock().unwrap().push("ENABLE_TOOL_SEARCH=false".to_owned());
+    let words = finding(&home, "S5", "tool search", &[])["hint"].to_string();
+    assert!(words.contains("the variable ENABLE_TOOL_SEARCH of the shell is") && !words.contains("`env."), "{words}");
+    assert!(words.contains("in the file takes it away"), "{words}");
+}
+
 #[test]
 fn a_retention_that_the_client_does_not_take_is_not_set() {
     let kept = |days: &str| {

@@ -9,6 +9,7 @@ use crate::report::numbers::{counted, date};
 use crate::rules::RuleThresholds;
 use crate::rules::claude::judge::{hint, key_of};
 use crate::rules::claude::{ClaudeRule, SettingsFacts};
+use crate::settings::claude::layers::taken_away;
 use crate::settings::finding::{Evidence, Finding, Verdict};
 use crate::whatif::client::thresholds::known;
 use crate::whatif::sim::cost::Cost;
@@ -156,22 +157,24 @@ fn unused_servers(facts: &SettingsFacts<'_>, sheet: &RuleThresholds) -> Result<V
 /// Whether the definitions of all MCP tools are sent at once because somebody said so.
 fn tool_search(facts: &SettingsFacts<'_>, needs: &ToolSearch) -> Result<Option<Finding>> {
     let lever = "ENABLE_TOOL_SEARCH";
-    let Some(key) = key_of(facts, lever) else { return Ok(None) };
-    if resolved(facts, lever)?.is_none_or(|value| value != "false") {
+    let (Some(key), Some(search)) = (key_of(facts, lever), facts.levers.named(lever)) else { return Ok(None) };
+    if facts.layers.resolved(search)?.is_none_or(|value| value != "false") {
         return Ok(None);
     }
+    let (set, away) = match facts.layers.is_of_shell(search)? {
+        true => (format!("the variable {lever} of the shell"), taken_away(lever)),
+        false => (format!("`{key}`"), String::new()),
+    };
     let calls: u64 = facts.uses.mcp_calls.values().sum();
     let evidence = Evidence::of(format!("{calls} calls of MCP tools"), calls);
     if let Some(variable) = without_search(facts, needs)? {
-        let reason = format!("without `{key}` the definitions of MCP tools would not wait either: {variable} is set");
+        let reason = format!("without {set} the definitions of MCP tools would not wait either: {variable} is set");
         return Ok(Some(Finding::new(S5.id, "tool search", Verdict::Skip(reason), evidence)));
     }
-    let words = || {
-        format!(
-            "`{key}` is \"false\": all definitions of MCP tools are sent at once; without it they wait until one is looked for"
-        )
-    };
-    Ok(Some(hint(facts, S5.id, "tool search", lever, words(), evidence)?))
+    let words = format!(
+        "{set} is \"false\": all definitions of MCP tools are sent at once; without it they wait until one is looked for{away}"
+    );
+    Ok(Some(hint(facts, S5.id, "tool search", lever, words, evidence)?))
 }
 
 /// The variable because of which the client would not search for tools by itself; none if nothing keeps it from that.

@@ -226,6 +226,14 @@ impl SettingsLayers {
         Ok(self.set(lever)?.map(|set| set.value))
     }
 
+    /// Whether a lever is set by the shell, and by no file.
+    ///
+    /// # Errors
+    /// As [`ClaudeFile::get`].
+    pub fn is_of_shell(&self, lever: &Lever) -> Result<bool> {
+        Ok(self.set(lever)?.is_some_and(|set| set.file.is_none()))
+    }
+
     /// What a variable that is no lever is set to, in whatever file, or in the shell; none if it is empty.
     pub fn variable(&self, name: &str) -> Result<Option<String>> {
         let key = KeyPath::from(["env", name]);
@@ -317,7 +325,7 @@ impl SettingsLayers {
 }
 
 /// How a file takes a variable of the shell away.
-fn taken_away(variable: &str) -> String {
+pub fn taken_away(variable: &str) -> String {
     format!("; \"env\": {{ \"{variable}\": \"\" }} in the file takes it away")
 }
 
