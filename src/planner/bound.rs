@@ -14,48 +14,24 @@ use crate::planner::contexts::PlannerContext;
 use crate::planner::known_tools::KnownTools;
 use crate::planner::numbers::PlannerThresholds;
 use crate::planner::opportunities::Opportunity;
-use crate::planner::plan::ExpectedCost;
 use crate::planner::prefetches::Bound;
 use crate::planner::watch::key;
-use crate::settings::Enrichment;
 
-/// The bound over the sessions wanted.
+/// The bound over the sessions wanted, for every planner that knows the tools in one of these ways.
 pub fn bound(
     told: ToldHistory<'_>,
-    known: &KnownTools<'_>,
-    enrichment: &Enrichment,
+    planners: &[KnownTools<'_>],
     numbers: &PlannerThresholds,
     wanted: &[bool],
 ) -> Bound {
-    let whole = Room { tokens: enrichment.prefetch_budget_tokens.into(), calls: enrichment.max_parallel_prefetches };
     let of_context = |context: &PlannerContext| {
-        let rooms = vec![whole; context.calls.len()];
-        let (listed, asked) = (IdMap::default(), IdSet::default());
-        let mut search = BoundSearch { told, known, numbers, listed, asked, rooms, made: 0 };
+        let (listed, answered) = (IdMap::default(), IdSet::default());
+        let mut search = BoundSearch { told, planners, numbers, listed, answered, made: 0 };
         context.steps(told.history).map(|step| search.step(step)).sum::<Bound>()
     };
     let sessions =
         PlannerContext::each_session(told.history, wanted, |contexts| contexts.map(of_context).sum::<Bound>());
     sessions.into_iter().sum()
-}
-
-/// What one answer may still set off.
-#[derive(Clone, Copy)]
-struct Room {
-    tokens: u64,
-    calls: u32,
-}
-
-impl Room {
-    /// Whether a call still fits; then it takes its part.
-    fn take(&mut self, tokens: u64) -> bool {
-        let fits = self.calls > 0 && self.tokens >= tokens;
-        if fits {
-            self.calls -= 1;
-            self.tokens -= tokens;
-        }
-        fits
-    }
 }
 
 /// How far a call gets on the way to being known ahead.
@@ -65,7 +41,7 @@ enum CallReach {
     Nowhere,
     /// Its tool may not be called ahead.
     Ran,
-    /// It was made before.
+    /// It was answered before.
     Repeat,
     /// No answer had one of its values.
     New,
@@ -73,8 +49,6 @@ enum CallReach {
     Listed,
     /// It came too late after every such answer.
     Whole,
-    /// It did not fit.
-    Near,
     /// All the way.
     Reachable,
 }
@@ -88,7 +62,6 @@ impl CallReach {
             repeats: u64::from(self == Self::Repeat),
             listed: at_least(Self::Listed),
             listed_whole: at_least(Self::Whole),
-            near: at_least(Self::Near),
             reachable: at_least(Self::Reachable),
         }
     }
@@ -97,13 +70,11 @@ impl CallReach {
 /// The search through one context.
 struct BoundSearch<'a> {
     told: ToldHistory<'a>,
-    known: &'a KnownTools<'a>,
+    planners: &'a [KnownTools<'a>],
     numbers: &'a PlannerThresholds,
-    /// By value: the answers that list it, as the numbers of their calls, each with the calls made when it was there.
-    listed: IdMap<u64, Vec<(usize, usize)>>,
-    asked: IdSet<u64>,
-    /// By call: what its answer may still set off.
-    rooms: Vec<Room>,
+    /// By value: the calls made when the last answer that lists it was there.
+    listed: IdMap<u64, usize>,
+    answered: IdSet<u64>,
     /// Calls before the step.
     made: usize,
 }
@@ -111,19 +82,13 @@ struct BoundSearch<'a> {
 impl BoundSearch<'_> {
     fn step(&mut self, step: &[u32]) -> Bound {
         let bound = step.iter().map(|&call| self.reach(call).bound()).sum();
-        let after = self.made + step.len();
-        for (place, &call) in (self.made..).zip(step) {
+        self.made += step.len();
+        for &call in step {
             if self.told.history.calls[call as usize].status == Status::Ok {
                 let values = self.told.values.lists(call as usize).flat_map(|(_, values)| values);
-                for value in values {
-                    let answers = self.listed.entry(value.value).or_default();
-                    if answers.last() != Some(&(place, after)) {
-                        answers.push((place, after));
-                    }
-                }
+                self.listed.extend(values.map(|value| (value.value, self.made)));
             }
         }
-        self.made = after;
         bound
     }
 
@@ -132,31 +97,25 @@ impl BoundSearch<'_> {
         if !row.ran() {
             return CallReach::Nowhere;
         }
-        let tool = self.known.get(row.tool);
-        let input = self.told.values.input(call as usize).filter(|_| tool.speculatable);
+        let is_speculatable = self.planners.iter().any(|known| known.get(row.tool).speculatable);
+        let input = self.told.values.input(call as usize).filter(|_| is_speculatable);
         let Some(input) = input else { return CallReach::Ran };
-        if !self.asked.insert(key(row.tool, input.value)) {
+        // A call that failed had no answer: the next like it is no repeat.
+        let question = key(row.tool, input.value);
+        if self.answered.contains(&question) {
             return CallReach::Repeat;
         }
+        if row.status == Status::Ok {
+            self.answered.insert(question);
+        }
         let given = self.told.values.given(call as usize).iter();
-        let sources: Vec<_> = given.filter_map(|given| self.listed.get(&given.value)).collect();
-        if sources.is_empty() {
-            return CallReach::New;
+        let last = given.filter_map(|given| self.listed.get(&given.value)).max();
+        match last {
+            None => CallReach::New,
+            Some(_) if input.leaves != 1 => CallReach::Listed,
+            Some(then) if self.made - then < self.numbers.judge.calls_near as usize => CallReach::Reachable,
+            Some(_) => CallReach::Whole,
         }
-        if input.leaves != 1 {
-            return CallReach::Listed;
-        }
-        // The earliest goes first: its window ends before those of the others.
-        let is_near = |then: usize| self.made - then < self.numbers.judge.calls_near as usize;
-        let near = |answers: &Vec<(usize, usize)>| answers.partition_point(|&(_, then)| !is_near(then));
-        let mut answers = sources.into_iter().flat_map(|answers| &answers[near(answers)..]).peekable();
-        if answers.peek().is_none() {
-            return CallReach::Whole;
-        }
-        let model = &tool.model.model;
-        let cost = ExpectedCost::of(&model.cost_model, self.numbers.published.bytes_per_token.into());
-        let tokens = cost.charged(model.value_class);
-        if answers.any(|&(answer, _)| self.rooms[answer].take(tokens)) { CallReach::Reachable } else { CallReach::Near }
     }
 }
 

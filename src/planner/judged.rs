@@ -18,13 +18,12 @@ use crate::report::numbers::thousands;
 /// Judges every planner. What to do about it is for the rules to say.
 pub fn report(stage: &PlannerStage, planners: &[Planner]) -> PlannerReport {
     let trained = Trained::new(stage);
-    let arms: Vec<PlannerArm> = planners.iter().map(|planner| arm(stage, planner, &trained)).collect();
     let (told, numbers) = (stage.told(), &stage.numbers);
+    let known: Vec<KnownTools<'_>> =
+        planners.iter().map(|planner| KnownTools::new(&planner.models, told, numbers)).collect();
+    let arms: Vec<PlannerArm> =
+        planners.iter().zip(&known).map(|(planner, known)| arm(stage, planner, known, &trained)).collect();
     let configured = planners.iter().find(|planner| planner.name == CONFIGURED);
-    let bound = configured.map(|planner| {
-        let known = KnownTools::new(&planner.models, told, numbers);
-        bound(told, &known, &stage.settings.enrichment, numbers, &stage.judged)
-    });
     let sessions = stage.judged.len() as u64;
     let backtest = PlannerBacktest {
         training_sessions: sessions - stage.split.judged(),
@@ -36,7 +35,7 @@ pub fn report(stage: &PlannerStage, planners: &[Planner]) -> PlannerReport {
     PlannerReport {
         advice: Vec::new(),
         notes: notes(stage, &backtest, &arms, configured),
-        bound: bound.unwrap_or_default(),
+        bound: bound(told, &known, numbers, &stage.judged),
         selectivity: planners.iter().find_map(|planner| match &planner.kind {
             PlannerKind::ByTable { learned, numbers, .. } => Some((Learned::clone(learned.as_ref()?), numbers.clone())),
             PlannerKind::Published | PlannerKind::ByLink => None,
@@ -46,12 +45,11 @@ pub fn report(stage: &PlannerStage, planners: &[Planner]) -> PlannerReport {
     }
 }
 
-fn arm(stage: &PlannerStage, planner: &Planner, trained: &Trained) -> PlannerArm {
+fn arm(stage: &PlannerStage, planner: &Planner, known: &KnownTools<'_>, trained: &Trained) -> PlannerArm {
     let (told, enrichment) = (stage.told(), &stage.settings.enrichment);
-    let known = KnownTools::new(&planner.models, told, &stage.numbers);
-    let donors = OfferedValues::new(told.history, &moments(told, &known, &stage.numbers.judge, &[]));
-    let books = walk(stage, planner, &known, trained, enrichment, None, None);
-    let control = sum(&walk(stage, planner, &known, trained, enrichment, None, Some(&donors)));
+    let donors = OfferedValues::new(told.history, &moments(told, known, &stage.numbers.judge, &[]));
+    let books = walk(stage, planner, known, trained, enrichment, None, None);
+    let control = sum(&walk(stage, planner, known, trained, enrichment, None, Some(&donors)));
     let whole = sum(&books);
     let judged = || told.history.sessions.iter().zip(&books).zip(&stage.judged).filter(|(_, judged)| **judged);
     let mut sessions: Vec<(String, PrefetchTally)> =

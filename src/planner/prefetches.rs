@@ -365,18 +365,16 @@ impl PlannerLedger {
 pub struct Bound {
     /// All calls that ran.
     pub calls: u64,
-    /// Of these, of tools that may be called ahead.
+    /// Of these, of tools that a planner may call ahead.
     pub speculatable: u64,
-    /// Of these, with the very input of an earlier call of the context: the business of L0.
+    /// Of these, with the very input of a call of the context that was answered before: the business of L0.
     pub repeats: u64,
     /// Of the rest, with a value that stood in an earlier answer of the context.
     pub listed: u64,
-    /// Of these, with no other argument: the whole call could be known.
+    /// Of these, with no other argument: the whole call could be known. No planner spares more.
     pub listed_whole: u64,
-    /// Of these, where the answer came within the next few calls of later steps.
-    pub near: u64,
-    /// Of these, what fits the budget and the limit of parallel calls of each answer.
+    /// Of these, within the next few calls of steps later than such an answer. No planner hits more.
     pub reachable: u64,
 }
 
-adds_up!(Bound: calls, speculatable, repeats, listed, listed_whole, near, reachable);
+adds_up!(Bound: calls, speculatable, repeats, listed, listed_whole, reachable);

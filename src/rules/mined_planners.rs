@@ -218,7 +218,7 @@ pub fn selective_coverage(file: SettingsFile, input: &mut Input, numbers: &Backt
 pub fn prefetching(stage: &PlannerStage, data: &Data) -> Result<Prefetching> {
     let judge = StageJudge { stage, trained: Trained::new(stage) };
     let judged_on = stage.split.judged();
-    let found = Prefetching {
+    let mut found = Prefetching {
         mined_on: stage.judged.len() as u64 - judged_on,
         judged_on,
         judged_min: statistics::numbers(data)?.backtest.later_min as u64,
@@ -230,9 +230,6 @@ pub fn prefetching(stage: &PlannerStage, data: &Data) -> Result<Prefetching> {
     }
     let configured = configured(stage, data)?;
     configured.models.accept()?;
-    let known = KnownTools::new(&configured.models, stage.told(), &stage.numbers);
-    let limits = bound(stage.told(), &known, &stage.settings.enrichment, &stage.numbers, &stage.judged);
-    let mut found = Prefetching { calls: limits.calls, reachable: limits.reachable, ..found };
     if is_on(&View::of(&stage.file)?) {
         found.configured = Some(judge.fetched(&judge.books(&configured), None));
     }
@@ -241,7 +238,10 @@ pub fn prefetching(stage: &PlannerStage, data: &Data) -> Result<Prefetching> {
     let mined = mined_planner(stage, &annotations, &said, &|_, _| true)?;
     let books = judge.books(&mined);
     found.all = judge.fetched(&books, None);
-    let known = KnownTools::new(&mined.models, stage.told(), &stage.numbers);
+    let known = [&configured.models, &mined.models].map(|models| KnownTools::new(models, stage.told(), &stage.numbers));
+    let limits = bound(stage.told(), &known, &stage.numbers, &stage.judged);
+    (found.calls, found.reachable) = (limits.calls, limits.listed_whole);
+    let [_, known] = known;
     let mut edges: BTreeMap<PrefetchEdge, (String, String)> = BTreeMap::new();
     for edge in books.iter().flat_map(|books| books.edges.keys()) {
         let name = |tool| known.names.text(tool).to_owned();

@@ -92,7 +92,7 @@ pub struct Prefetching {
     pub bars: PrefetchBars,
     /// Calls of the judged sessions.
     pub calls: u64,
-    /// Of these, named by an answer just before: no planner spares more.
+    /// Of these, named by an earlier answer of their context: no planner spares more.
     pub reachable: u64,
     /// By the tool that answered and the one called ahead, each link on its own.
     pub links: BTreeMap<String, BTreeMap<String, Fetched>>,

@@ -427,7 +427,7 @@ fn the_place_of_a_call_in_its_message_changes_nothing() {
         let known = KnownTools::new(&models, told, numbers);
         let found = Replay::of(&scene).tally();
         let declined = Replay::of(&scene).enrichment("prefetch_budget_tokens = 1").tally();
-        let bound = bound(told, &known, &enrichment(""), numbers, &[true]);
+        let bound = bound(told, &[known], numbers, &[true]);
         (found.near, found.far, found.name_by_chance, declined.declined_needed(), bound)
     };
     let first = figures(0);
@@ -551,22 +551,22 @@ fn the_bound_counts_what_the_answers_could_have_told() {
     let scene = Scene::of(&[script]);
     let (models, numbers) = (scene.models(""), PlannerThresholds::shipped());
     let known = KnownTools::new(&models, scene.told(), numbers);
-    let found = bound(scene.told(), &known, &enrichment(""), numbers, &[true]);
-    let expected = Bound { calls: 6, speculatable: 6, repeats: 1, listed: 3, listed_whole: 2, near: 1, reachable: 1 };
+    let found = bound(scene.told(), &[known], numbers, &[true]);
+    let expected = Bound { calls: 6, speculatable: 6, repeats: 1, listed: 3, listed_whole: 2, reachable: 1 };
     assert_eq!(found, expected, "c is read four calls after the search");
-    let none = enrichment("[enrichment]\nmax_parallel_prefetches = 0");
-    assert_eq!(bound(scene.told(), &known, &none, numbers, &[true]).reachable, 0);
 }
 
 #[test]
-fn the_bound_takes_the_room_of_every_answer_of_the_window() {
-    let files = ["src/a.rs", "src/b.rs"];
-    let read = |file: &str| ("Read", json!({ "file_path": path(file) }), "text");
-    let scene = Scene::of(&[Script::new("s").grep(&files).grep(&files).step(&files.map(read))]);
-    let (models, numbers) = (scene.models(""), PlannerThresholds::shipped());
-    let known = KnownTools::new(&models, scene.told(), numbers);
-    let one = enrichment("[enrichment]\nmax_parallel_prefetches = 1");
-    assert_eq!(bound(scene.told(), &known, &one, numbers, &[true]).reachable, 2, "a call after each search");
+fn no_planner_hits_more_than_the_bound() {
+    let script =
+        Script::new("s").failing("Read", json!({ "file_path": path("src/a.rs") })).grep(&["src/a.rs"]).read("src/a.rs");
+    let scene = Scene::of(&[script]);
+    assert_eq!(Replay::of(&scene).tally().near.exact, 1, "a call that failed is not known");
+    let numbers = PlannerThresholds::shipped();
+    let models = [scene.models("[tools.Read]\nspeculate = false\n"), scene.models("")];
+    let known = models.each_ref().map(|models| KnownTools::new(models, scene.told(), numbers));
+    assert_eq!(bound(scene.told(), &known[..1], numbers, &[true]).reachable, 0);
+    assert_eq!(bound(scene.told(), &known, numbers, &[true]).reachable, 1, "what one planner may call ahead counts");
 }
 
 #[test]

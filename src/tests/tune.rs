@@ -333,6 +333,32 @@ fn links_pay_on_later_sessions_or_nothing_is_said_of_their_tools() {
 }
 
 #[test]
+fn what_was_mined_spares_no_more_than_can_be_spared_at_best() {
+    let home = busy_home();
+    home.write(".config/devboy/pipeline_config.toml", "schema_version = 4\n\n[tools.Read]\nspeculate = false\n");
+    let outcome = home.run(&with(&["--dry-run"]));
+    let told = "could spare at best 60 of 120 calls of 6 later sessions; what was mined before spares 60 with";
+    assert!(outcome.err.contains(told), "the file has no say in what was mined: {}", outcome.err);
+    // Three calls stand between a search and the reading of what it found.
+    let home = Home::new();
+    for number in 0..20 {
+        let session = &*format!("s{number:02}");
+        let call = |at: usize, tool: &str, input: &str, body: &str| {
+            CallLines { session, number: 3 * at, tool, input, body, model: "claude-opus-4-6" }.text()
+        };
+        let turn = |turn: usize| {
+            let found = format!("/secretpath/{session}_{turn:02}.rs");
+            let shells: String = (1..4).map(|at| call(5 * turn + at, "Bash", "x", "done")).collect();
+            let searched = call(5 * turn, "Grep", "x", &format!("{found}:3:secretbody"));
+            searched + &shells + &call(5 * turn + 4, "Read", &found, "secretbody of some length")
+        };
+        home.write(&format!(".claude/projects/-home-u-p/{session}.jsonl"), (0..10).map(turn).collect::<String>());
+    }
+    let outcome = home.run(&with(&["--dry-run"]));
+    assert!(outcome.err.contains("could spare at best 60 of 300 calls of 6 later sessions"), "{}", outcome.err);
+}
+
+#[test]
 fn calls_ahead_whose_answers_are_larger_than_foreseen_are_declined() {
     let home = Home::new();
     for number in 0..20 {
