@@ -290,6 +290,11 @@ impl History {
                 self.talk_compactions.extend(talk);
             }
             chain.compactions.retain(|one| is_within(window, one.ts));
+            // What ended before the window is none of its partitions.
+            let calls = &mut self.calls[chain.calls.clone()];
+            let first = calls.iter().map(|call| call.partition).min().unwrap_or_default();
+            calls.iter_mut().for_each(|call| call.partition -= first);
+            chain.compactions.iter_mut().for_each(|one| one.partition = one.partition.saturating_sub(first));
         }
         self.talk_compactions.sort_unstable();
         self.evictions.retain(|eviction| keep[eviction.call]);

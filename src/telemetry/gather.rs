@@ -14,6 +14,7 @@ use crate::base::names::{Names, Sym};
 use crate::logs::trace::Millis;
 use crate::telemetry::log::{EncodedTokens, EventLog, RecordedAs, RecordedEvent, encodings_of};
 use crate::telemetry::parse::{ParsedRows, RowTexts, SIDE};
+use crate::telemetry::read::TelemetryRequest;
 
 /// So many runs more than sessions are taken for sessions that stand in pieces.
 const RUNS_MIN: usize = 1_000;
@@ -63,8 +64,9 @@ impl Gathered {
     }
 
     /// The log, and how many copies of its events stood elsewhere. Names and sessions are numbered by their text, chains by
-    /// session and name with the main thread first, encodings by event.
-    pub(super) fn into_log(self, recycled_gap_ms: u64) -> (EventLog, u64) {
+    /// session and name with the main thread first, encodings by event. In a window that begins somewhere the partitions of
+    /// each chain count from the first that is left: what ended before is none of the window's.
+    pub(super) fn into_log(self, request: &TelemetryRequest) -> (EventLog, u64) {
         let Self { texts, mut events, encodings } = self;
         events.shrink_to_fit();
         let (names, name_ranks) = sorted(&texts.names);
@@ -72,8 +74,11 @@ impl Gathered {
         let (_, agent_ranks) = sorted(&texts.agents);
         let ranks = Routes { names: name_ranks, sessions: session_ranks, agents: agent_ranks };
         events.par_iter_mut().for_each(|event| ranks.renumber(event));
-        let sessions = number_sessions(&mut events, sessions.texts(), recycled_gap_ms);
+        let sessions = number_sessions(&mut events, sessions.texts(), request.recycled_gap_ms);
         sort(&mut events, sessions.len(), &encodings);
+        if request.window.start > Millis::MIN {
+            count_partitions_anew(&mut events);
+        }
         let copies = merge_copies(&mut events, &encodings);
         let encodings = in_order(&mut events, &encodings);
         let log = EventLog {
@@ -217,6 +222,14 @@ fn number_chains(session: &mut [RecordedEvent]) -> u32 {
         chains += 1;
     }
     chains
+}
+
+/// Makes the first partition of each chain the first.
+fn count_partitions_anew(events: &mut [RecordedEvent]) {
+    for chain in events.chunk_by_mut(|a, b| a.chain == b.chain) {
+        let first = chain[0].partition;
+        chain.iter_mut().for_each(|event| event.partition -= first);
+    }
 }
 
 fn in_order(events: &mut [RecordedEvent], encodings: &[EncodedTokens]) -> Vec<EncodedTokens> {

@@ -112,7 +112,7 @@ impl TelemetryListing {
         let next = AtomicUsize::new(0);
         let done = pool.broadcast(|_| work(&jobs, &pieces, &next, request, &gathered, advance));
         let gathered = gathered.into_inner().unwrap_or_else(PoisonError::into_inner);
-        let (log, copied_events) = pool.install(|| gathered.into_log(request.recycled_gap_ms));
+        let (log, copied_events) = pool.install(|| gathered.into_log(request));
 
         let mut done: Vec<(&Piece, ParseCounts)> = done.into_iter().flatten().collect();
         done.sort_by_key(|(piece, _)| (piece.job, piece.start));

@@ -118,6 +118,22 @@ fn a_message_across_a_compaction_leaves_no_negative_count_in_any_window() {
     }
 }
 
+/// What ended before the window is no partition of it: rules and telemetry tell compactions by these numbers.
+#[test]
+fn partitions_count_from_the_first_that_is_in_the_window() {
+    let call = |number: u32| asks(&format!("m{number}"), &format!("c{number}"), "Read").at(number);
+    let records = [call(1), boundary("b1").at(2), call(3), boundary("b2").at(4), call(5), boundary("b3").at(6)];
+    let told = Told::of(&[("f", &log(&records))]);
+    for (start, partitions, behind) in
+        [(0, vec![0, 1, 2], vec![1, 2, 3]), (3, vec![0, 1], vec![1, 2]), (5, vec![0], vec![1])]
+    {
+        let history = told.history.clone().within(&(START_MS + start * 1000..Millis::MAX));
+        let found: Vec<u32> = history.calls.iter().map(|call| call.partition).collect();
+        let compactions: Vec<u32> = history.chains[0].compactions.iter().map(|one| one.partition).collect();
+        assert_eq!((found, compactions), (partitions, behind), "from second {start}");
+    }
+}
+
 #[test]
 fn a_log_that_holds_only_a_prompt_is_a_session_in_every_window_with_it() {
     let told = Told::of(&[("f", &log(&[user("p", "go").at(1)]))]);

@@ -1125,6 +1125,15 @@ fn a_window_is_half_open_and_what_lies_outside_leaves_no_trace() {
 }
 
 #[test]
+fn compactions_before_the_window_are_none_of_it() {
+    let in_partition = |ts_ms, context_partition| PipelineEvent { context_partition, ..event("s", ts_ms) };
+    let store = Store::of(lines(&[in_partition(5, 2), in_partition(10, 6), in_partition(15, 6), in_partition(20, 7)]));
+    let compactions = |window| store.read_within(window).log.compactions();
+    assert_eq!((compactions(10..20), compactions(10..30)), (vec![0], vec![1]));
+    assert_eq!(store.read().log.compactions(), [7]);
+}
+
+#[test]
 fn files_last_written_before_the_window_are_not_opened() {
     let store = Store::new();
     store.put_at("old.jsonl", "not even JSON", 999).put_at("new.jsonl", line(&event("s", 1_000)), 1_000);
