@@ -128,24 +128,30 @@ impl CostModelJudge<'_> {
             threshold: Some(self.sheet.cite("calls_min")),
             ..self.recorded.evidence(&format!("the {what} of {events} responses is {bytes} bytes"))
         };
-        let share = Share::new(overruns, predictions);
-        let overrun = predictions >= self.thresholds.predictions_min
-            && self.seen.overrun_share() > self.thresholds.overrun_share_max;
-        let (typical, why) = if overrun {
-            let mut why = sizes("85th percentile", bytes_p85);
+        let (key, median) = (costs.child("typical_kb"), bytes_p50 as f64);
+        // So large that few enough responses overrun it, and that no more than half are larger.
+        let bounding = (bytes_p85 as f64 / ratio).max(median);
+        // What bounds them now stays: predicting the median again would bring the overruns back.
+        let bounds = |held| self.thresholds.is_near(held, kib(bounding));
+        let is_overrun = self.seen.overrun_share() > self.thresholds.overrun_share_max
+            || self.facts.current.number(&key).is_some_and(bounds);
+        let (typical, why) = if predictions >= self.thresholds.predictions_min && is_overrun {
+            let mut why =
+                if bounding > median { sizes("85th percentile", bytes_p85) } else { sizes("median", bytes_p50) };
+            let divided = if bounding > median { format!(", divided by {ratio}") } else { String::new() };
             let weighted = if_sampled(self.seen.unrecorded.predictions, self.seen.overrun_share());
             why.counts += &format!(
-                ", divided by {ratio}\n{overruns} of {predictions} predictions were met with {:.0} % or more{weighted}",
+                "{divided}\n{overruns} of {predictions} predictions were met with {:.0} % or more{weighted}",
                 100.0 * ratio
             );
-            why.share = Some(share);
+            why.share = Some(Share::new(overruns, predictions));
             why.threshold = Some(self.sheet.cite("overrun_share_max"));
-            (bytes_p85 as f64 / ratio, why)
+            (bounding, why)
         } else {
-            (bytes_p50 as f64, sizes("median", bytes_p50))
+            (median, sizes("median", bytes_p50))
         };
         let largest = sizes("99th percentile", bytes_p99);
-        self.refresh(TYPICAL, costs.child("typical_kb"), kib(typical), why);
+        self.refresh(TYPICAL, key, kib(typical), why);
         self.refresh(LARGEST, costs.child("max_kb"), kib_at_least(bytes_p99 as f64), largest);
     }
 

@@ -641,6 +641,21 @@ fn too_many_overruns_ask_for_the_85th_percentile_over_the_ratio() {
 }
 
 #[test]
+fn no_size_is_below_the_median_and_one_that_bounds_overruns_stays() {
+    let text = |held: &str| format!("[tools.mcp__acme__find]\ncost_model = {{ typical_kb = {held}, max_kb = 20 }}\n");
+    let costs = |p85, overruns| one_tool(ToolCosts { predictions: 20, overruns, ..tool(40, 2048, p85, 20_480) });
+    let typical = |p85, overruns, held: &str| proposed("R6", &costs(p85, overruns), &text(held)).remove(TYPICAL);
+    // 2,200 bytes / 1.3 is less than half of the responses are.
+    assert_eq!(typical(2200, 20, "1.0").as_deref(), Some("2.0"));
+    let evidence = &spoken("R6", &costs(2200, 20), &text("1.0"))[0].evidence;
+    assert!(evidence.counts.starts_with("the median of 40 responses is 2048 bytes\n20 of 20"), "{}", evidence.counts);
+    // 13,312 bytes / 1.3 = 10 KiB: once that is predicted, few are overrun, and so it stays.
+    assert_eq!(typical(13_312, 4, "2.0").as_deref(), Some("10.0"));
+    assert_eq!(typical(13_312, 3, "10.0"), None);
+    assert_eq!(typical(13_312, 3, "20.0").as_deref(), Some("2.0"), "larger than that bounds nothing");
+}
+
+#[test]
 fn a_size_that_is_near_enough_stays_so_that_a_weekly_run_is_quiet() {
     let typical = |held: &str, p50| {
         let text = format!("[tools.mcp__acme__find]\ncost_model = {{ typical_kb = {held}, max_kb = 100 }}\n");
