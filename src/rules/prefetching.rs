@@ -13,8 +13,9 @@ use crate::base::error::Result;
 use crate::base::key_path::KeyPath;
 use crate::report::numbers::{counted, percent, thousands};
 use crate::rules::proposal::{Proposal, proposed};
-use crate::rules::responses::Responses;
-use crate::rules::{r6_cost_models, t1_tools};
+use crate::rules::responses::{ResponseOrigin, Responses};
+use crate::rules::tool_keys::TOOLS;
+use crate::rules::{r6_cost_models, r7_speculation, t1_tools};
 use crate::settings::finding::{Delta, Evidence, Finding, Verdict};
 use crate::settings::{SettingsFile, View};
 
@@ -220,8 +221,12 @@ pub fn only_links(findings: &mut [Finding], passes: &dyn Fn(&str, &str) -> bool)
 
 /// The tool whose value model a finding of T1 proposes something for.
 fn of_tool(finding: &Finding) -> Option<String> {
-    let delta = proposed(finding).filter(|delta| finding.rule == t1_tools::RULE.id && delta.key.0[0] == "tools")?;
-    delta.key.0.get(1).cloned()
+    of_block(finding).filter(|_| finding.rule == t1_tools::RULE.id)
+}
+
+/// The tool whose value model a finding proposes something for.
+fn of_block(finding: &Finding) -> Option<String> {
+    proposed(finding).filter(|delta| delta.key.0[0] == TOOLS)?.key.0.get(1).cloned()
 }
 
 /// The same, if it proposes links.
@@ -253,14 +258,22 @@ fn in_a_line(value: &Value) -> String {
     value.as_array().map_or_else(|| value.to_string().trim().to_owned(), words)
 }
 
+/// Why nothing that only the planner reads is written while it is off.
+const IDLE: &str = "no effect: `enrichment.enabled` is false, so that nothing is called ahead with it";
+
 /// Holds what R6 proposes unless it pays. Telemetry holds no values: there nothing can be replayed, what was recorded of the
-/// planner has to do, and each proposal says so.
+/// planner has to do, and each proposal says so. And what R7 forbids over logs while the planner is off: it was only replayed.
 pub fn gate_refreshed(
     file: &SettingsFile,
     view: &View<'_>,
     responses: &mut Responses,
     findings: &mut [Finding],
 ) -> Result<()> {
+    if !is_on(view) && matches!(responses.origin, ResponseOrigin::Logs(_)) {
+        let forbids = |finding: &Finding| finding.rule == r7_speculation::RULE.id && of_block(finding).is_some();
+        let held = || Verdict::Hold(IDLE.to_owned());
+        findings.iter_mut().filter(|finding| forbids(finding)).for_each(|finding| finding.verdict = held());
+    }
     let is_refresh = |finding: &Finding| finding.rule == r6_cost_models::RULE.id && proposed(finding).is_some();
     if !findings.iter().any(is_refresh) {
         return Ok(());
@@ -279,7 +292,7 @@ pub fn gate_refreshed(
         let changed = SettingsFile::parse(&file.path, &Proposal::new(file, refreshes, &responses.annotations)?.text)?;
         responses.fetched(&changed)?.and_then(|then| why_not(&now, &then))
     } else {
-        Some("no effect: `enrichment.enabled` is false, so that nothing is called ahead with it".to_owned())
+        Some(IDLE.to_owned())
     };
     for finding in findings.iter_mut().filter(|finding| is_refresh(finding)) {
         if let (Some(reason), Some(delta)) = (&reason, proposed(finding)) {
