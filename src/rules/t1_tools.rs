@@ -1,5 +1,5 @@
-//! T1: value models of the tools that were used: sizes, latencies and follow-ups from the logs, classes from the shipped
-//! annotations.
+//! T1: value models of the tools that were used: sizes, latencies and follow-ups from the logs. What the shipped annotation
+//! says besides is added where a block is new.
 
 use std::collections::BTreeMap;
 
@@ -15,13 +15,11 @@ use crate::base::stats::{FollowUpCount, Share, ToolStats};
 use crate::frames::projection::MinedProjection;
 use crate::mine::follow_ups::bounds::LinkNumbers;
 use crate::rules::statistics::{FOLLOW_UPS, LARGEST, TYPICAL};
-use crate::rules::tool_keys::{
-    classes, kib, kib_at_least, link_list, link_words, of_new_block, rounded_down, strongest_lag,
-};
+use crate::rules::tool_keys::{kib, kib_at_least, link_list, link_words, of_new_block, rounded_down, strongest_lag};
 use crate::rules::{Rule, RuleFacts, RuleThresholds, Speaks};
 use crate::settings::annotations::{Annotation, is_plain_name};
-use crate::settings::finding::{Basis, Evidence, Finding, Verdict};
-use crate::settings::tool_model::{CostModel, FollowUp};
+use crate::settings::finding::{Evidence, Finding, Verdict};
+use crate::settings::tool_model::FollowUp;
 
 /// The rule.
 pub static RULE: Rule = Rule {
@@ -79,16 +77,14 @@ impl ToolJudge<'_> {
         if !is_plain_name(self.name) {
             return self.conclude(Verdict::Skip("the name cannot stand in a configuration".into()), self.seen());
         }
-        let enough = self.stats.ran >= self.thresholds.calls_min;
-        if self.annotation.is_none() && !enough {
-            let reason = format!("seen too rarely ({}), and no annotation is shipped", self.sheet.cite("calls_min"));
+        if self.stats.ran < self.thresholds.calls_min {
+            let shipped =
+                if self.annotation.is_some() { "its shipped annotation stays" } else { "no annotation is shipped" };
+            let reason = format!("seen too rarely ({}); {shipped}", self.sheet.cite("calls_min"));
             return self.conclude(Verdict::Skip(reason), self.seen());
         }
         if let Err(reason) = of_new_block(self.facts, self.name) {
             return self.conclude(Verdict::Hold(reason), self.seen());
-        }
-        if let Some(annotation) = self.annotation.clone() {
-            self.classes(&annotation);
         }
         self.costs();
         self.links();
@@ -118,32 +114,7 @@ impl ToolJudge<'_> {
         Evidence::of(format!("{} in {}, {ran} answered", counted(calls, "call"), counted(sessions, "session")), ran)
     }
 
-    fn shipped(&self, annotation: &Annotation) -> Evidence {
-        Evidence {
-            counts: "shipped annotation; a log cannot show it".to_owned(),
-            n: self.stats.ran,
-            threshold: Some(annotation.origin.clone()),
-            basis: Basis::Shipped,
-            ..Evidence::default()
-        }
-    }
-
-    /// A shipped value that stands in for a measured one.
-    fn too_rare(&self, annotation: &Annotation, what: &str, threshold: &str) -> Evidence {
-        Evidence {
-            counts: format!("{what}: seen too rarely ({}), shipped value kept", self.sheet.cite(threshold)),
-            ..self.shipped(annotation)
-        }
-    }
-
-    fn classes(&mut self, annotation: &Annotation) {
-        for (field, value) in classes(&annotation.model) {
-            self.propose(&field, value, self.shipped(annotation));
-        }
-    }
-
     fn costs(&mut self) {
-        let shipped = self.annotation.clone().filter(|a| a.model.cost_model != CostModel::default());
         let stats = self.stats;
         if stats.sized < stats.ran {
             let counts = format!("{} of {} results are images or references", stats.ran - stats.sized, stats.ran);
@@ -159,27 +130,11 @@ impl ToolJudge<'_> {
             let (typical, largest) = (kib(stats.bytes_p50 as f64), kib_at_least(stats.bytes_p99 as f64));
             self.propose_proven(TYPICAL, &["cost_model", "typical_kb"], typical.into(), p50);
             self.propose_proven(LARGEST, &["cost_model", "max_kb"], largest.into(), p99);
-        } else if let Some(annotation) = &shipped {
-            let evidence = self.too_rare(annotation, "sizes", "calls_min");
-            let costs = &annotation.model.cost_model;
-            self.propose(&["cost_model", "typical_kb"], costs.typical_kb.into(), evidence.clone());
-            if let Some(max_kb) = costs.max_kb {
-                self.propose(&["cost_model", "max_kb"], max_kb.into(), evidence);
-            }
         }
         if stats.timed >= self.thresholds.calls_min {
             let counts = format!("median of {} timed calls, waits for permission included", stats.timed);
             let evidence = Evidence::of(counts, stats.timed).by(self.sheet.cite("calls_min"));
             self.propose(&["cost_model", "latency_ms_p50"], (stats.latency_ms_p50 as i64).into(), evidence);
-        } else if let Some((annotation, latency)) =
-            shipped.as_ref().and_then(|a| Some((a, a.model.cost_model.latency_ms_p50?)))
-        {
-            let evidence = self.too_rare(annotation, "latency", "calls_min");
-            self.propose(&["cost_model", "latency_ms_p50"], (latency as i64).into(), evidence);
-        }
-        if let Some((annotation, ttl)) = shipped.as_ref().and_then(|a| Some((a, a.model.cost_model.freshness_ttl_s?))) {
-            let evidence = self.shipped(annotation);
-            self.propose(&["cost_model", "freshness_ttl_s"], (ttl as i64).into(), evidence);
         }
     }
 
@@ -188,16 +143,6 @@ impl ToolJudge<'_> {
             self.facts.follow_ups.iter().filter(|edge| edge.from == self.stats.tool).collect();
         let steps = edges.first().map_or(0, |edge| edge.trials);
         if steps < self.thresholds.steps_min {
-            if let Some(annotation) = self.annotation.clone() {
-                let strong =
-                    |link: &FollowUp| link.probability >= self.thresholds.probability_min && self.can_run(link);
-                let links: Vec<FollowUp> =
-                    annotation.model.follow_up.iter().filter(|link| strong(link)).cloned().collect();
-                if !links.is_empty() {
-                    let evidence = self.too_rare(&annotation, "follow-ups", "steps_min");
-                    self.propose(&["follow_up"], link_list(&links), evidence);
-                }
-            }
             return;
         }
         let sure = |edge: &FollowUpCount| self.chance(edge) <= self.thresholds.q_max;

@@ -22,7 +22,7 @@ pub const TOOLS: &str = "tools";
 const ANY: &str = "*";
 
 /// What no log can show, as far as a shipped model says it: key below the tool, and value.
-pub fn classes(model: &ToolModel) -> Vec<(Vec<&str>, Value)> {
+fn classes(model: &ToolModel) -> Vec<(Vec<&str>, Value)> {
     let mut keys = vec![(vec!["value_class"], spelled(&model.value_class))];
     if model.side_effect_class != SideEffectClass::default() {
         keys.push((vec!["side_effect_class"], spelled(&model.side_effect_class)));
