@@ -21,7 +21,15 @@ pub fn config_path(named: Option<&PathBuf>, context: &Context<'_>) -> Result<Pat
 
 /// What the usual configuration says. An error if there is no place for it, or it is broken.
 pub fn settings(context: &Context<'_>) -> Result<Settings> {
-    Ok(Effective::resolve(&load_config(&config_path(None, context)?, false)?)?.settings)
+    Ok(Effective::resolve(&usual_file(context)?)?.settings)
+}
+
+/// The usual configuration.
+///
+/// # Errors
+/// If there is no place for it, or it is broken.
+pub fn usual_file(context: &Context<'_>) -> Result<SettingsFile> {
+    load_config(&config_path(None, context)?, false)
 }
 
 /// Warnings that are told one by one; the rest is counted.

@@ -98,7 +98,7 @@ fn examine(args: &Args, context: &mut Context<'_>) -> Result<Examined> {
     let wanted = window::of(&asked, context.now_ms)?.start;
     let mut lines = places(args, context);
     lines.push(configuration(args, context));
-    lines.extend(other_configuration(args, context));
+    lines.extend(other_configurations(args, context));
     lines.extend(client_settings(args, context));
     lines.extend(recorded(args, context));
     // The reach of the logs is judged against the window, so that nothing is cut to it.
@@ -240,13 +240,17 @@ fn configuration(args: &Args, context: &Context<'_>) -> ExaminedLine {
     }
 }
 
-/// A configuration at the place of other hosts of the pipeline, which nothing here reads.
-fn other_configuration(args: &Args, context: &Context<'_>) -> Option<ExaminedLine> {
-    let path = context.env.places.home.as_ref()?.join(".devboy").join("pipeline_config.toml");
-    let is_used = examined_config(args, context).is_some_and(|used| used == path);
-    let told =
-        format!("{} is there as well: DEVBOY_CONFIG or --config names the one that your host reads", path.shown());
-    (!is_used && path.is_file()).then(|| ExaminedLine::new("warn", "config", told))
+/// Configurations at the places of other hosts of the pipeline, which nothing here reads.
+fn other_configurations(args: &Args, context: &Context<'_>) -> impl Iterator<Item = ExaminedLine> {
+    let named = context.env.variables.get("DEVBOY_PIPELINE_CONFIG").map(PathBuf::from);
+    let usual = context.env.places.home.as_ref().map(|home| home.join(".devboy").join("pipeline_config.toml"));
+    let used = examined_config(args, context);
+    let others: BTreeSet<PathBuf> = named.into_iter().chain(usual).filter(|path| path.is_file()).collect();
+    others.into_iter().filter(move |path| used.as_ref() != Some(path)).map(|path| {
+        let told =
+            format!("{} is there as well: DEVBOY_CONFIG or --config names the one that your host reads", path.shown());
+        ExaminedLine::new("warn", "config", told)
+    })
 }
 
 /// Claude Code's own settings of the user, and what in them the client is not known to take.

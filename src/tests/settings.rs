@@ -235,6 +235,7 @@ fn a_format_that_nobody_knows_does_nothing_and_is_told() {
         &["replay"][..],
         &["tune", "analyze", "--from-claude-logs", "--dry-run"],
         &["tune", "from-claude-logs", "--dry-run"],
+        &["what-if", "pipeline", "--allow-empty"],
     ] {
         let outcome = home.run(arguments);
         assert_eq!(outcome.exit, Exit::Done, "{arguments:?}: {}", outcome.err);
@@ -246,6 +247,17 @@ fn a_format_that_nobody_knows_does_nothing_and_is_told() {
     let sweep = home.run(&["replay", "--sweep", "templates.endpoint_overrides.Read=csv_from_md,scrol"]);
     assert_eq!(sweep.exit, Exit::Failed, "{}", sweep.err);
     assert!(sweep.err.contains("unknown format \"scrol\""), "{}", sweep.err);
+}
+
+#[test]
+fn a_configuration_that_another_host_reads_is_named() {
+    let home = Home::new();
+    let other = home.write("host.toml", "schema_version = 4\n");
+    home.variables.lock().unwrap().push(format!("DEVBOY_PIPELINE_CONFIG={}", other.display()));
+    let doctor = home.run(&["doctor"]).out;
+    assert!(doctor.contains(&format!("{} is there as well", other.display())), "{doctor}");
+    let used = home.run(&["doctor", "--config", other.to_str().unwrap()]).out;
+    assert!(!used.contains("is there as well"), "{used}");
 }
 
 #[test]

@@ -11,7 +11,7 @@ use rayon::prelude::*;
 use crate::base::data::Data;
 use crate::base::error::{Error, Result};
 use crate::base::visible::Shown as _;
-use crate::commands::config::settings;
+use crate::commands::config::{usual_file, warn_unknown};
 use crate::commands::input::QuestionArgs;
 use crate::frames::input::Input;
 use crate::frames::input::timeline::TimelineDetail;
@@ -21,8 +21,8 @@ use crate::replay::input::ReplayInput;
 use crate::replay::reach::Reaches;
 use crate::report::numbers::counted as counted_noun;
 use crate::report::table::TableFormat;
-use crate::settings::expect_place;
 use crate::settings::formats::vocabularies;
+use crate::settings::{Effective, expect_place};
 use crate::shell::context::Context;
 use crate::shell::window;
 use crate::whatif::chosen::{Policy, PolicyConfigs, StackRow, asked, unread};
@@ -80,7 +80,11 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<()> {
     rows.iter().try_for_each(|row| sheets.with(row)?.check(&row.stack.0))?;
     // Only the pipeline needs to know what is in the results.
     let layered = rows.iter().any(|row| row.stack.has(Policy::Pipeline));
-    let settings = layered.then(|| settings(context)).transpose()?;
+    let file = layered.then(|| usual_file(context)).transpose()?;
+    if let Some(file) = file.as_ref().filter(|_| !args.asked.output.quiet) {
+        warn_unknown(file, context)?;
+    }
+    let settings = file.as_ref().map(Effective::resolve).transpose()?.map(|effective| effective.settings);
     let detail = detail(args, &rows)?;
     let tier = settings.as_ref().map_or(0, |settings| vocabularies(settings, None));
     let mut input = args.asked.read(tier, Some(detail), context)?;
