@@ -15,7 +15,7 @@ use crate::report::numbers::{counted, percent, thousands};
 use crate::rules::proposal::{Proposal, proposed};
 use crate::rules::responses::{ResponseOrigin, Responses};
 use crate::rules::tool_keys::TOOLS;
-use crate::rules::{r6_cost_models, r7_speculation, t1_tools};
+use crate::rules::{Rule, r6_cost_models, r7_speculation, t1_tools};
 use crate::settings::finding::{Delta, Evidence, Finding, Verdict};
 use crate::settings::{SettingsFile, View};
 
@@ -261,8 +261,9 @@ fn in_a_line(value: &Value) -> String {
 /// Why nothing that only the planner reads is written while it is off.
 const IDLE: &str = "no effect: `enrichment.enabled` is false, so that nothing is called ahead with it";
 
-/// Holds what R6 proposes unless it pays. Telemetry holds no values: there nothing can be replayed, what was recorded of the
-/// planner has to do, and each proposal says so. And what R7 forbids over logs while the planner is off: it was only replayed.
+/// Holds what R6 proposes unless it pays beside what R7 proposes. Telemetry holds no values: there nothing can be replayed,
+/// what was recorded of the planner has to do, and each proposal says so. And what R7 forbids over logs while the planner is
+/// off: it was only replayed.
 pub fn gate_refreshed(
     file: &SettingsFile,
     view: &View<'_>,
@@ -270,36 +271,71 @@ pub fn gate_refreshed(
     findings: &mut [Finding],
 ) -> Result<()> {
     if !is_on(view) && matches!(responses.origin, ResponseOrigin::Logs(_)) {
-        let forbids = |finding: &Finding| finding.rule == r7_speculation::RULE.id && of_block(finding).is_some();
+        let forbids = |finding: &Finding| is_of(finding, &r7_speculation::RULE) && of_block(finding).is_some();
         let held = || Verdict::Hold(IDLE.to_owned());
         findings.iter_mut().filter(|finding| forbids(finding)).for_each(|finding| finding.verdict = held());
     }
-    let is_refresh = |finding: &Finding| finding.rule == r6_cost_models::RULE.id && proposed(finding).is_some();
-    if !findings.iter().any(is_refresh) {
-        return Ok(());
-    }
-    let reason = if is_on(view) {
-        let Some(now) = responses.fetched(file)? else {
-            findings.iter_mut().filter(|finding| is_refresh(finding)).for_each(|finding| {
-                // In front: a share is told behind the last line.
-                let words = "not replayed: telemetry holds no values of results, which calls ahead are made from; `devboy tune \
-                             analyze --from-claude-logs` replays it";
-                finding.evidence.counts = format!("{words}\n{}", finding.evidence.counts);
-            });
-            return Ok(());
-        };
-        let refreshes: Vec<Finding> = findings.iter().filter(|finding| is_refresh(finding)).cloned().collect();
-        let changed = SettingsFile::parse(&file.path, &Proposal::new(file, refreshes, &responses.annotations)?.text)?;
-        responses.fetched(&changed)?.and_then(|then| why_not(&now, &then))
-    } else {
-        Some(IDLE.to_owned())
+    let proposed_by =
+        |rule: &Rule| findings.iter().filter(|finding| is_of(finding, rule)).cloned().collect::<Vec<Finding>>();
+    let [of_r7, refreshes] = [&r7_speculation::RULE, &r6_cost_models::RULE].map(proposed_by);
+    let runs = is_on(view) || of_r7.iter().any(|finding| of_block(finding).is_none());
+    let refusals = match runs {
+        _ if refreshes.is_empty() => return Ok(()),
+        true => refusals(file, responses, &of_r7, &refreshes)?,
+        false => Some(of_tools(&refreshes, IDLE)),
     };
-    for finding in findings.iter_mut().filter(|finding| is_refresh(finding)) {
-        if let (Some(reason), Some(delta)) = (&reason, proposed(finding)) {
+    for finding in findings.iter_mut().filter(|finding| is_of(finding, &r6_cost_models::RULE)) {
+        let Some(refusals) = &refusals else {
+            // In front: a share is told behind the last line.
+            let words = "not replayed: telemetry holds no values of results, which calls ahead are made from; `devboy tune \
+                         analyze --from-claude-logs` replays it";
+            finding.evidence.counts = format!("{words}\n{}", finding.evidence.counts);
+            continue;
+        };
+        let reason = of_block(finding).and_then(|tool| refusals.get(&tool));
+        if let (Some(reason), Some(delta)) = (reason, proposed(finding)) {
             finding.verdict = Verdict::Hold(format!("`{}`: {reason}", delta.key));
         }
     }
     Ok(())
+}
+
+/// Whether a finding is a proposal of a rule.
+fn is_of(finding: &Finding, rule: &Rule) -> bool {
+    finding.rule == rule.id && proposed(finding).is_some()
+}
+
+/// One reason for all tools that something is proposed for.
+fn of_tools(findings: &[Finding], reason: &str) -> BTreeMap<String, String> {
+    findings.iter().filter_map(of_block).map(|tool| (tool, reason.to_owned())).collect()
+}
+
+/// Tools whose refreshed numbers do not pay on the later sessions, beside what R7 proposes, and why: they lose all together,
+/// or the planner does the same without those of a tool. None of telemetry.
+fn refusals(
+    file: &SettingsFile,
+    responses: &mut Responses,
+    of_r7: &[Finding],
+    refreshes: &[Finding],
+) -> Result<Option<BTreeMap<String, String>>> {
+    let mut with = |refreshes: &[Finding]| {
+        let text = Proposal::new(file, [of_r7, refreshes].concat(), &responses.annotations)?.text;
+        responses.fetched(&SettingsFile::parse(&file.path, &text)?)
+    };
+    let Some((now, then)) = with(&[])?.zip(with(refreshes)?) else { return Ok(None) };
+    if let Some(reason) = why_not(&now, &then) {
+        return Ok(Some(of_tools(refreshes, &reason)));
+    }
+    let (mut kept, mut refused) = (refreshes.to_vec(), BTreeMap::new());
+    for (tool, reason) in of_tools(refreshes, "no effect on the later sessions: the planner does the same without it") {
+        let rest: Vec<Finding> =
+            kept.iter().filter(|finding| of_block(finding).as_ref() != Some(&tool)).cloned().collect();
+        if with(&rest)? == Some(then) {
+            kept = rest;
+            refused.insert(tool, reason);
+        }
+    }
+    Ok(Some(refused))
 }
 
 /// Why the planner is not better off with other numbers; none if it is.

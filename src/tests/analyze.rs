@@ -557,6 +557,23 @@ fn an_empty_window_leaves_the_fingerprints_as_they_are() {
     assert_eq!((empty.exit, std::fs::read(&path).unwrap() == before), (Exit::Done, true), "{}", empty.err);
 }
 
+/// The planner runs from here on, so that a second run would want the rest.
+#[test]
+fn what_a_planner_goes_by_is_written_with_its_switch() {
+    let home = Home::new();
+    let mut events = repeats_far_apart();
+    for event in &mut events[..12] {
+        event["enricher_prefetched"] = json!(true);
+        event["cited_in_next_n_turns"] = json!(true);
+    }
+    home.write(EVENTS, lines(&events));
+    let tune = ["tune", "analyze", "--auto-enrichment"];
+    let first = home.run(&tune);
+    assert!(first.err.contains("R7 enabled: "), "{}", first.err);
+    assert!(first.out.contains("R6 tools.Poll.cost_model.typical_kb"), "{}", first.out);
+    assert_eq!(home.run(&[&tune[..], &["--check"]].concat()).exit, Exit::Done);
+}
+
 #[test]
 fn evidence_stands_on_one_line_of_a_table_and_a_new_file_says_why_it_has_a_version() {
     let home = Home::new();

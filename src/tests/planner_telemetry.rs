@@ -230,7 +230,8 @@ fn the_logs_alone_tell_r6_and_r7_what_the_configured_planner_is_worth() {
     let off = "R7 hold: [tools.\"Read\"] no effect: `enrichment.enabled` is false";
     assert!(outcome.err.contains(off) && !outcome.out.contains("+[tools"), "{}{}", outcome.err, outcome.out);
     assert!(outcome.err.contains("over the 12 latest sessions"), "{}", outcome.err);
-    // Of a planner that runs: R7 itself says what is shipped besides, but for what R6 refreshes.
+    // Of a planner that runs. What R6 wanted to say beside it is held, since nothing else is called ahead, so that R7 itself
+    // says what is shipped: no other value changes.
     let shipped = Annotations::load(&Data::default()).unwrap().of("Read").unwrap().model;
     home.write(".config/devboy/pipeline_config.toml", "schema_version = 4\n\n[enrichment]\nenabled = true\n");
     let outcome = run(&home, &["tune", "analyze", "--from-claude-logs", "--auto-enrichment"]);
@@ -238,9 +239,7 @@ fn the_logs_alone_tell_r6_and_r7_what_the_configured_planner_is_worth() {
     assert!(outcome.err.contains(forbidden), "{}", outcome.err);
     let written = SettingsFile::load(&home.config()).unwrap();
     let read = Effective::resolve(&written).unwrap().settings.tools["Read"].clone();
-    let (cost_model, follow_up) = (read.cost_model.clone(), read.follow_up.clone());
-    let expected = ToolModel { speculate: Some(false), cost_model, follow_up, ..shipped };
-    assert_eq!(read, expected, "{}", written.text);
+    assert_eq!(read, ToolModel { speculate: Some(false), ..shipped }, "{}", written.text);
     assert_eq!(report["profile"], plain["profile"]);
     assert_eq!(report["fingerprints"], plain["fingerprints"]);
 }
