@@ -114,7 +114,6 @@ fn summary(input: &Input, said: &LogsReport) -> Table {
         (tally.rewritten, "rewritten"),
         (tally.studied, "read anew for a replay"),
         (tally.unchanged, "unchanged"),
-        (tally.pruned, "older than the window"),
         (merged.sidecar_files, if merged.sidecar_files == 1 { "not a session log" } else { "not session logs" }),
     ];
     if tally.files > 0 {

@@ -4,8 +4,6 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::base::error::{Error, Result};
 use crate::base::numbers::{date, days};
-use crate::base::unpack::Packing;
-use crate::base::visible::visible;
 use crate::cost::groups::Label;
 use crate::cost::shown_names::ShownNames;
 use crate::frames::input::Input;
@@ -15,8 +13,6 @@ use crate::logs::{history, window};
 
 /// Sessions that an error names.
 const CANDIDATES: usize = 10;
-/// What the names of logs of subagents begin with.
-const SUBAGENT: &str = "agent-";
 /// Why a session has no request in any window.
 const NOTHING_BILLED: &str = ": nothing was billed";
 /// What to do about a session that is not in the window.
@@ -88,28 +84,24 @@ fn without_request(id: &str, input: &mut Input) -> Option<Error> {
         history.messages.iter().filter(|message| message.has_cost()).map(|message| message.session).collect();
     let labels: Vec<Label> = history.sessions.iter().map(|session| Label::Session(session.id)).collect();
     let names = ShownNames::real(labels.iter(), input);
-    let sessions = (0..).zip(&history.sessions).map(|(at, session)| Some((session, billed.contains(&at))));
+    let sessions = (0..).zip(&history.sessions).map(|(at, session)| (session, billed.contains(&at)));
     let known = labels.iter().map(|label| names.full(label)).zip(sessions);
-    // Of logs that were not opened for being older only the names are known.
-    let older = input.listing.files.iter().filter(|file| file.modified_ns / 1_000_000 < input.window.start);
-    let older = older.filter_map(|file| Some(String::from_utf8_lossy(Packing::split_name(&file.path)?.0).into_owned()));
-    let older = older.filter(|name| !name.starts_with(SUBAGENT)).map(|name| (visible(&name).into_owned(), None));
-    let mut found: BTreeMap<String, Option<(&history::Session, bool)>> =
-        older.chain(known).filter(|(name, _)| begins_with(name, id)).collect();
-    let is_cut = input.window != window::ALL && found.values().any(|known| known.is_none_or(|(_, billed)| billed));
+    let mut found: BTreeMap<String, (&history::Session, bool)> =
+        known.filter(|(name, _)| begins_with(name, id)).collect();
+    let is_cut = input.window != window::ALL && found.values().any(|(_, billed)| *billed);
     let place =
         if is_cut { format!(" in the window {}", window::words(&input.window)) } else { NOTHING_BILLED.to_owned() };
     let count = found.len();
-    let (name, known) = found.pop_first()?;
+    let (name, (session, _)) = found.pop_first()?;
     let (message, span) = if count > 1 {
         (format!("{count} sessions begin with \"{id}\", and none has a request{place}"), None)
     } else {
-        (format!("session {name} has no request{place}"), known.filter(|(session, _)| session.ts_first != NO_TIME))
+        (format!("session {name} has no request{place}"), Some(session).filter(|session| session.ts_first != NO_TIME))
     };
     if !is_cut {
         return Some(Error::failed(message));
     }
-    let span = span.map(|(session, _)| format!("it is of {}: ", days(session.ts_first, session.ts_last)));
+    let span = span.map(|session| format!("it is of {}: ", days(session.ts_first, session.ts_last)));
     Some(Error::failed(message).hint(span.unwrap_or_default() + WIDEN))
 }
 

@@ -23,7 +23,7 @@ use crate::logs::discover::{Digest, LogFile, LogListing, digest, is_disturbed};
 use crate::logs::message::ExtractionGuide;
 use crate::logs::read::{self, FileReading, Job};
 use crate::logs::timeline::rows::FileTimeline;
-use crate::logs::trace::{FileRows, Millis};
+use crate::logs::trace::FileRows;
 use crate::logs::values::ValueRows;
 
 /// How often a run starts again because another one has changed the lake meanwhile.
@@ -74,15 +74,13 @@ pub struct SyncTally {
     pub studied: u64,
     /// See [`FileUpdate::Unchanged`].
     pub unchanged: u64,
-    /// Not opened because they are older than the window (without a lake).
-    pub pruned: u64,
     /// Bytes read in this run.
     pub bytes_read: u64,
 }
 
 impl SyncTally {
     /// Counts files.
-    pub fn of(files: &[KnownFile], pruned: u64) -> Self {
+    pub fn of(files: &[KnownFile]) -> Self {
         let of = |fate| files.iter().filter(|file| file.fate == fate).count() as u64;
         Self {
             files: files.len() as u64,
@@ -92,7 +90,6 @@ impl SyncTally {
             rewritten: of(FileUpdate::Rewritten),
             studied: of(FileUpdate::Studied),
             unchanged: of(FileUpdate::Unchanged),
-            pruned,
             bytes_read: files.iter().map(|file| file.bytes_read).sum(),
         }
     }
@@ -112,8 +109,6 @@ pub struct SyncScope<'a> {
     pub params: Params,
     /// The workers.
     pub pool: &'a rayon::ThreadPool,
-    /// Without a lake, files last changed before this are not opened.
-    pub since: Millis,
     /// Whether progress may be shown.
     pub progress: bool,
     /// Called when another run keeps this one from writing.
@@ -155,8 +150,6 @@ pub struct UpToDate {
     pub loaded: Option<Loaded>,
     /// The facts about bodies, by name; none if nobody wants them yet and the lake can give them.
     pub bodies: Option<Vec<BodyFacts>>,
-    /// Files not opened because they are older than the window.
-    pub pruned: u64,
     /// Files that could not be read, and why. What was known of them before stands.
     pub unreadable: Vec<(PathBuf, String)>,
     /// What there is to tell.
@@ -245,7 +238,6 @@ fn attempt(
     let mut known = UpToDate::default();
     let mut stored = StoredFiles::of(lake);
     let plans = plan(scope, &mut stored, lake.is_none(), want.tier);
-    known.pruned = (scope.listing.files.len() - plans.len()) as u64;
     known.notes.extend(told_of_others(scope, &plans));
     let is_read = plans.iter().any(|plan| plan.job().is_some());
     let tier = if is_read { reading_tier(scope, &plans, want) } else { want.tier };
@@ -425,9 +417,7 @@ impl FilePlan<'_> {
 /// Decides for every file on disk what has to be read of it. A file is what it was if number, size and times are; when
 /// one of these is in doubt, all of its content decides.
 fn plan<'a>(scope: &SyncScope<'a>, stored: &mut StoredFiles, without_lake: bool, tier: u8) -> Vec<FilePlan<'a>> {
-    let is_wanted = |file: &&LogFile| !without_lake || file.modified_ns / 1_000_000 >= scope.since;
-    let files: Vec<(&LogFile, Id)> =
-        scope.listing.files.iter().filter(is_wanted).map(|file| (file, source_key(file))).collect();
+    let files: Vec<(&LogFile, Id)> = scope.listing.files.iter().map(|file| (file, source_key(file))).collect();
     let mut gone = stored.gone(scope);
     let gone_bytes: BTreeSet<u64> = gone.keys().map(|(_, bytes)| *bytes).collect();
     let digests: Vec<Option<std::io::Result<Digest>>> = scope.pool.install(|| {

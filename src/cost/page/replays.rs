@@ -27,8 +27,7 @@ pub fn days(page: &Page, is_cut: bool, input: &mut Input) -> Result<i64> {
     if start == ALL.start {
         return Ok(page.spent.span_days);
     }
-    // Where logs were left out for being older, they begin before it.
-    if !is_cut && input.tally.pruned == 0 {
+    if !is_cut {
         let asked = std::mem::replace(&mut input.window, ALL);
         let overview = input.overview();
         input.window = asked;

@@ -20,7 +20,7 @@ use crate::base::id::{Id, IdMap, IdSet};
 use crate::base::names::Names;
 use crate::base::unpack::CountingReader;
 use crate::base::visible::visible;
-use crate::base::{allocator, numbers, progress};
+use crate::base::{allocator, progress};
 use crate::facts::analysis_pool::AnalysisPool;
 use crate::facts::body_facts::BodyFacts;
 use crate::facts::encode::FormatRules;
@@ -260,7 +260,6 @@ impl Input {
             maker: self.maker,
             params: self.formats.params(),
             pool: &self.pool,
-            since: self.window.start,
             progress: self.progress,
             waiting: &waiting,
         };
@@ -294,13 +293,7 @@ impl Input {
             .map(|(path, _)| path)
             .collect();
         let on_disk: Vec<_> = known.files.into_iter().filter(|file| inside.contains(&file.path)).collect();
-        let tally = SyncTally::of(&on_disk, known.pruned);
-        if known.pruned > 0 && !on_disk.is_empty() {
-            let files = numbers::counted(known.pruned, "file");
-            self.notes.push(format!(
-                "{files} not opened: last written to before the window begins (without --no-lake they count)"
-            ));
-        }
+        let tally = SyncTally::of(&on_disk);
         // The name of a deleted project is known by its pseudonym only.
         let named = |stored: &StoredSource| {
             wanted.as_ref().is_none_or(|wanted| stored.directory == Id::pseudonym(wanted.as_bytes()))

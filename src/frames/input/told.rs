@@ -88,7 +88,6 @@ impl Input {
             "studied": tally.studied,
             "unchanged": tally.unchanged,
             "kept_after_deletion": self.kept(),
-            "pruned": tally.pruned,
             "bytes_read": tally.bytes_read,
             "sidecar_files": self.sources.iter().filter(|source| source.is_sidecar()).count(),
             "unreadable": self.listing.unreadable.iter().map(|(path, why)| json!({
@@ -158,12 +157,8 @@ impl Input {
         let asked = std::mem::replace(&mut self.window, window::ALL);
         let span = self.overview().ok().and_then(|whole| whole.span_ms);
         self.window = asked;
-        let mut hints = vec![window::there("the logs", span)];
-        if self.tally.pruned > 0 {
-            hints.push(format!("{} older than the window", numbers::counted(self.tally.pruned, "file")));
-        }
-        hints.push(window::WIDEN.to_owned());
-        Error::failed(format!("no {wanted} in the window {}", window::words(&self.window))).hint(hints.join("\n"))
+        let hints = [window::there("the logs", span).as_str(), window::WIDEN].join("\n");
+        Error::failed(format!("no {wanted} in the window {}", window::words(&self.window))).hint(hints)
     }
 
     /// Nothing to work on: say where was looked.
@@ -190,13 +185,6 @@ impl Input {
             let names = names.into_iter().take(PROJECTS_NAMED).collect::<Vec<_>>().join(", ");
             return Error::failed(format!("no project is named like \"{project}\""))
                 .hint(format!("{files} there, of these projects: {names}{more}"));
-        } else if self.tally.pruned > 0 {
-            let older = numbers::counted(self.tally.pruned, "file");
-            let newest = self.listing.files.iter().map(|file| file.modified_ns / 1_000_000).max();
-            let newest = newest.map(|ms| format!(", last written to on {}", numbers::date(ms))).unwrap_or_default();
-            hints = vec![format!("{older} older than the window{newest}"), window::WIDEN.to_owned()];
-            return Error::failed(format!("nothing in the window {}", window::words(&self.window)))
-                .hint(hints.join("\n"));
         } else if self.roots.is_empty() {
             hints.push("neither HOME nor CLAUDE_CONFIG_DIR is set: name the folder with --input-dir".to_owned());
         } else if is_absent && self.roots.iter().all(|root| root.origin == DEFAULT) {
