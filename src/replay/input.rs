@@ -29,7 +29,7 @@ pub struct ReplayInput {
     pub tape: Tape,
     /// What happened.
     pub history: History,
-    /// Project of each session, as a pseudonym.
+    /// Project of each session: the directory that it began in, as a pseudonym.
     pub projects: Vec<Id>,
     /// Tokens that entered contexts.
     pub context_tokens: u64,
@@ -45,7 +45,6 @@ impl ReplayInput {
         let (history, names) = input.named_history();
         let window = input.window.clone();
         let repeats = totals::repeats(input.corpus(), window);
-        let projects = input.projects(&history);
         input.let_go_of_rows();
         let bodies = input.bodies();
         let words = &input.vocabulary;
@@ -66,7 +65,7 @@ impl ReplayInput {
         let tape = input.pool.install(lay_out).without_spare_lines();
         Ok(Self {
             tape,
-            projects,
+            projects: history.sessions.iter().map(|session| session.project).collect(),
             context_tokens: sessions::tokens_entered(&history),
             plain_repeats: [repeats.eligible_ge200, repeats.repeat_unlimited, repeats.repeat_lru5],
             paper: crate::replay::savings::paper_claim(&input.data)?,

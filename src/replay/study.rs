@@ -4,7 +4,6 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::base::body_shape::{BodyShape, LayerId};
 use crate::base::error::Result;
-use crate::base::id::Id;
 use crate::facts::encode;
 use crate::frames::input::Input;
 use crate::logs::history::Call;
@@ -26,26 +25,17 @@ pub const PUBLISHED: &str = "published";
 /// Name of the replay with the extended formats.
 pub const EXTENDED: &str = "extended";
 
-/// One report per configuration, from the lake if they were made before; else `laid` is what they were made from.
+/// One report per configuration, from the lake if they were made before; else `laid` is what they were made from. Projects
+/// have their pseudonyms in place of names.
 pub fn reports(scenarios: &Scenarios, input: &mut Input, laid: &mut Option<ReplayInput>) -> Result<Vec<ReplayReport>> {
     let Scenarios { model, reaches, .. } = scenarios;
     let settings: Vec<_> = scenarios.cells.iter().map(|cell| &cell.settings).collect();
     let paper = crate::replay::savings::paper_claim(&input.data)?;
     let question = format!("replay {settings:?} {model:?} {paper:?} {reaches:?}");
-    let mut reports: Vec<ReplayReport> = input.remember(&question, |input| {
+    input.remember(&question, |input| {
         let laid = laid.insert(ReplayInput::new(model.as_deref(), input)?);
         Ok(input.pool.install(|| settings.iter().map(|settings| report(laid, settings, reaches)).collect()))
-    })?;
-    // The lake holds no names of directories. One that is gone keeps the start of its pseudonym.
-    let names = input.project_names();
-    for arm in reports.iter_mut().flat_map(|report| &mut report.arms) {
-        for group in &mut arm.projects {
-            let name =
-                Id::from_hex(&group.name).map(|id| names.get(&id).cloned().unwrap_or(id.to_string()[..8].to_owned()));
-            group.name = name.unwrap_or_default();
-        }
-    }
-    Ok(reports)
+    })
 }
 
 /// Replays one configuration for one reach, with what the others could do beside it, and sums up.

@@ -195,7 +195,7 @@ fn a_subagent_belongs_to_the_project_of_its_session_whichever_directory_is_named
         assert_eq!(of_project["totals"], all["totals"], "{dir}");
         let replayed = home.json(&["replay", "--input-dir", &path]);
         let projects = replayed["replay"]["arms"][0]["projects"].as_array().unwrap();
-        assert_eq!(projects.iter().map(|row| &row["name"]).collect::<Vec<_>>(), ["-home-u-tool"], "{dir}");
+        assert_eq!(projects.iter().map(|row| &row["name"]).collect::<Vec<_>>(), ["…/secretproject"], "{dir}");
     }
 }
 

@@ -167,6 +167,21 @@ fn a_log_that_grew_under_other_rules_is_studied_as_a_whole() {
     assert_eq!(home.json(&["replay"])["replay"], home.json(&["replay", "--no-lake"])["replay"]);
 }
 
+/// The logs of `a-b` and of `a/b` lie in one folder: they are two projects all the same, named as on the bill.
+#[test]
+fn directories_whose_logs_share_a_folder_are_two_projects() {
+    let home = Home::new();
+    for (session, directory) in [("one", "/home/u/a-b"), ("two", "/home/u/a/b")] {
+        let log = reads(session, 4).replace("/home/u/secretproject", directory);
+        home.write(&format!(".claude/projects/-home-u-a-b/{session}.jsonl"), log);
+    }
+    let report = home.json(&["replay"]);
+    let projects = arm(&report, "published")["projects"].as_array().unwrap();
+    let mut names: Vec<_> = projects.iter().map(|row| row["name"].as_str().unwrap()).collect();
+    names.sort_unstable();
+    assert_eq!(names, ["…/a-b", "…/b"]);
+}
+
 #[test]
 fn the_lake_and_the_telemetry_hold_no_text() {
     let home = home_with(30);

@@ -10,12 +10,15 @@ use serde_json::json;
 
 use crate::base::data::Data;
 use crate::base::error::{Error, Result};
+use crate::base::id::Id;
 use crate::base::model_id::normalise;
 use crate::base::pseudonyms::Pseudonyms;
 use crate::base::visible::{Shown, visible};
 use crate::commands::config::{config_path, tell_file};
 use crate::commands::input::QuestionArgs;
 use crate::commands::{planner, what_if};
+use crate::cost::groups::Label;
+use crate::cost::shown_names::ShownNames;
 use crate::frames::input::Input;
 use crate::frames::input::timeline::TimelineDetail;
 use crate::logs::overview::Holds;
@@ -137,7 +140,8 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
         return compare::sweep(args, &scenarios, &mut input, context).map(|()| Exit::Done);
     }
     let mut laid = None;
-    let reports = study::reports(&scenarios, &mut input, &mut laid)?;
+    let mut reports = study::reports(&scenarios, &mut input, &mut laid)?;
+    name_projects(&mut reports, &args.asked.output, &input, &context.pseudonyms);
     input.tell(&args.asked.output, context)?;
     tell(&scenarios, &args.asked.output, context)?;
     if laid.is_none() && (args.emit_telemetry.is_some() || asks_worth) {
@@ -324,9 +328,6 @@ fn show(
             if let Some(worth) = worth {
                 writeln!(context.out, "{}\n", worth.words())?;
             }
-            if args.asked.output.is_shared() {
-                return report::write(context.out, &without_projects(report, &context.pseudonyms), form, context.width);
-            }
             report::write(context.out, report, form, context.width)
         }
     }
@@ -340,11 +341,15 @@ fn write_covered(args: &Args, input: &Input, context: &mut Context<'_>) -> Resul
     Ok(writeln!(context.out, "{}{end}", output.form().sentence(&covered))?)
 }
 
-/// The report as it may be shared; MCP servers and paths are taken out of all Markdown (`commands::sharing`).
-fn without_projects(report: &report::ReplayReport, names: &Pseudonyms) -> report::ReplayReport {
-    let mut report = report.clone();
-    for group in report.arms.iter_mut().flat_map(|arm| &mut arm.projects) {
-        group.name = names.project(&group.name);
+/// Names projects as their owner knows them, in what is shared by pseudonyms; MCP servers and paths are taken out of all Markdown
+/// (`commands::sharing`).
+fn name_projects(reports: &mut [report::ReplayReport], output: &OutputArgs, input: &Input, names: &Pseudonyms) {
+    let groups = reports.iter_mut().flat_map(|report| &mut report.arms).flat_map(|arm| &mut arm.projects);
+    if output.is_shared() {
+        return groups.for_each(|group| group.name = names.project(&group.name));
     }
-    report
+    let groups: Vec<_> =
+        groups.map(|group| (Label::Project(Id::from_hex(&group.name).unwrap_or_default()), group)).collect();
+    let shown = ShownNames::real(groups.iter().map(|(project, _)| project), input);
+    groups.into_iter().for_each(|(project, group)| group.name = shown.short(&project));
 }

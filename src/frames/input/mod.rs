@@ -6,8 +6,7 @@ pub mod timeline;
 mod told;
 
 use std::cell::Cell;
-use std::cmp::Reverse;
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::io::Read;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -16,10 +15,9 @@ use std::sync::Arc;
 
 use crate::base::data::{Data, typed};
 use crate::base::error::{Error, Result};
-use crate::base::id::{Id, IdMap, IdSet};
+use crate::base::id::{Id, IdSet};
 use crate::base::names::Names;
 use crate::base::unpack::CountingReader;
-use crate::base::visible::visible;
 use crate::base::{allocator, progress};
 use crate::facts::analysis_pool::AnalysisPool;
 use crate::facts::body_facts::BodyFacts;
@@ -32,11 +30,11 @@ use crate::frames::sync::{
     Loaded, SyncScope, SyncTally, UpToDate, Want, bring_up_to_date, directory_of, root_id, slug, thread_pool,
     with_known,
 };
-use crate::logs::assemble::{assemble, standings_of};
+use crate::logs::assemble::assemble;
 use crate::logs::corpus::{Corpus, RowSource, SourceRows};
 use crate::logs::discover::{LogFile, LogListing, Root};
 use crate::logs::endpoint::Endpoints;
-use crate::logs::history::{History, Session};
+use crate::logs::history::History;
 use crate::logs::message::ExtractionGuide;
 use crate::logs::overview::InProgress;
 use crate::logs::read::{Failure, Job, READING};
@@ -363,35 +361,6 @@ impl Input {
         with_known(std::mem::take(&mut self.piped_bodies), self.bodies.take().unwrap_or_default())
     }
 
-    /// The project directory of each session, as a pseudonym: that of most sessions that began in the same working directory. A copy
-    /// of a log in another folder makes no project.
-    pub fn projects(&mut self, history: &History) -> Vec<Id> {
-        self.corpus();
-        let standings = self.corpus.as_ref().map(standings_of).unwrap_or_default();
-        let mut known: IdMap<Id, (bool, Millis, Id)> = IdMap::default();
-        let files = self.corpus.iter().flat_map(|corpus| &corpus.files);
-        for (file, stored) in files.zip(&self.selected) {
-            let is_repeated = standings.get(&file.source.key).is_some_and(|standing| standing.is_repeated);
-            for row in &file.rows.sessions {
-                let named = (is_repeated, row.ts_first, stored.directory);
-                known.entry(row.session).and_modify(|first| *first = named.min(*first)).or_insert(named);
-            }
-        }
-        let directory =
-            |session: &Session| known.get(&session.id).map_or(session.project, |(.., directory)| *directory);
-        let mut counts: BTreeMap<(Id, Reverse<Id>), u64> = BTreeMap::new();
-        for session in history.sessions.iter().filter(|session| session.project.is_some()) {
-            *counts.entry((session.project, Reverse(directory(session)))).or_default() += 1;
-        }
-        let mut most: IdMap<Id, (u64, Reverse<Id>)> = IdMap::default();
-        for ((project, directory), count) in counts {
-            let named = (count, directory);
-            most.entry(project).and_modify(|known| *known = named.max(*known)).or_insert(named);
-        }
-        let of_most = |session: &Session| most.get(&session.project).map(|(_, Reverse(directory))| *directory);
-        history.sessions.iter().map(|session| of_most(session).unwrap_or_else(|| directory(session))).collect()
-    }
-
     /// The first log on disk whose rows name each of these sessions and directories; none while rows are left to the lake.
     pub fn logs_naming(&self, ids: &IdSet<Id>) -> Vec<(&LogFile, IdSet<Id>)> {
         let mut wanted = ids.clone();
@@ -406,16 +375,6 @@ impl Input {
         }
         let logs = self.listing.files.iter();
         logs.filter_map(|file| Some((file, naming.remove(file.path.as_path())?))).collect()
-    }
-
-    /// The names of project directories that are on disk, by pseudonym.
-    pub fn project_names(&self) -> IdMap<Id, String> {
-        let names: BTreeSet<String> = self.listing.files.iter().map(|file| directory_of(file, &self.listing)).collect();
-        let mut known = IdMap::default();
-        for name in names {
-            known.entry(Id::pseudonym(slug(&name).as_bytes())).or_insert_with(|| visible(&name).into_owned());
-        }
-        known
     }
 
     /// What happened in the logs within the window, whatever copies they hold.
