@@ -13,6 +13,7 @@ use crate::base::listing::{Columns, Listing, counts};
 use crate::base::names::{Names, Sym};
 use crate::base::stats::Share;
 use crate::logs::history::History;
+use crate::logs::timeline::requests::BlockKind;
 use crate::logs::timeline::rows::{FieldRow, FileTimeline};
 use crate::logs::trace::Status;
 use crate::report::numbers::{counted, known, percent, thousands};
@@ -31,6 +32,8 @@ pub struct CallFields {
     names: Names,
     /// By call and by what names the text, if all of it was held: other makers' models give ids again.
     answers: IdMap<(Id, Id), JsonAnswer>,
+    /// Whether any copy of an answer was looked at: of a log that is gone only its requests may be known.
+    is_read: IdMap<(Id, Id), bool>,
 }
 
 #[derive(Default)]
@@ -58,6 +61,10 @@ impl CallFields {
 
     /// Adds the rows of a file. Of copies of an answer each may have seen more of what came later.
     fn add(&mut self, file: &FileTimeline) {
+        for block in file.rows.blocks.iter().filter(|block| block.kind == BlockKind::ToolResult) {
+            let is_read = block.chars == 0 || block.tokens[VOCABULARY] > 0;
+            *self.is_read.entry((block.call, block.named)).or_default() |= is_read;
+        }
         let symbols = self.names.absorb(&file.names);
         for row in &file.rows.fields {
             let block = &file.rows.blocks[row.block as usize];
@@ -80,6 +87,8 @@ impl CallFields {
 pub struct FieldUses {
     /// Answers that ran well, of all tools.
     pub answers: u64,
+    /// Left out of these: answers of deleted logs that nobody looked at for fields.
+    pub unread: u64,
     /// Sessions with a call.
     pub sessions: u64,
     /// Tools with an answer in JSON, those with the most tokens in unused fields first.
@@ -175,26 +184,30 @@ struct FieldSums {
 /// Sums up the fields of the answers of a history; `names` are those of its tools and endpoints.
 pub fn uses(history: &History, names: &Names, found: &CallFields) -> FieldUses {
     let mut tools: BTreeMap<String, ToolFieldSums> = BTreeMap::new();
-    let (mut answers, mut all_sessions) = (0, BTreeSet::new());
+    let (mut answers, mut unread, mut all_sessions) = (0, 0, BTreeSet::new());
     for call in &history.calls {
         let session = history.chains[call.chain as usize].session;
         all_sessions.insert(session);
         if call.status != Status::Ok {
             continue;
         }
+        let texts = [(call.id, call.body), (call.id, Id::NONE)];
+        if texts.iter().find_map(|text| found.is_read.get(text)) == Some(&false) {
+            unread += 1;
+            continue;
+        }
         answers += 1;
         let label = label(names.text(call.tool), names.text(call.endpoint));
         let sums = tools.entry(label).or_default();
         sums.tool.answers += 1;
-        let answer = [call.body, Id::NONE].iter().find_map(|text| found.answers.get(&(call.id, *text)));
-        if let Some(answer) = answer {
+        if let Some(answer) = texts.iter().find_map(|text| found.answers.get(text)) {
             sums.add(answer, session, &found.names);
         }
     }
     tools.retain(|_, sums| sums.tool.responses > 0);
     let mut rows: Vec<(ToolFields, Vec<FieldUse>)> = tools.into_iter().map(|(tool, sums)| sums.rows(tool)).collect();
     rows.sort_by(|(a, _), (b, _)| b.tokens_unused.cmp(&a.tokens_unused).then_with(|| a.tool.cmp(&b.tool)));
-    let mut uses = FieldUses { answers, sessions: all_sessions.len() as u64, ..FieldUses::default() };
+    let mut uses = FieldUses { answers, unread, sessions: all_sessions.len() as u64, ..FieldUses::default() };
     for (tool, fields) in rows {
         uses.tools.push(tool);
         uses.fields.extend(fields);

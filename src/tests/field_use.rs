@@ -199,6 +199,26 @@ fn what_is_no_json_is_counted_and_nothing_else_is_said() {
     assert_eq!(outcome.out, "0 of 2 results (0.0 %) are JSON, of 0 tools: 0 tokens.\n");
 }
 
+/// Of a log that was deleted before anybody asked for fields only the requests are known.
+#[test]
+fn answers_of_a_deleted_log_that_nobody_looked_at_are_left_out_and_told_of() {
+    let home = Home::new();
+    for at in ["1", "2"] {
+        let [prompt, message, call] = ["p", "m", "c"].map(|what| format!("{what}{at}"));
+        let body = json!({ "id": format!("PRJ-{at}01") }).to_string();
+        let records = vec![user(&prompt, "go"), calls(&message, &call, TOOL, json!({})), answers(&call, body)];
+        place(&home, &format!("s-{at}"), records);
+    }
+    home.json(&["ingest"]);
+    std::fs::remove_file(home.path(".claude/projects/-home-user-lantern/s-2.jsonl")).unwrap();
+    for run in ["made", "remembered"] {
+        let report = home.json(&["mine", "fields"]);
+        assert_eq!((&report["answers"], &report["tools"][0]["responses"]), (&json!(1), &json!(1)), "{run}");
+        let notes = report["inputs"]["notes"].to_string();
+        assert!(notes.contains("1 answer of deleted logs left out"), "{run}: {notes}");
+    }
+}
+
 /// What a later record writes of the value with this number.
 #[derive(Clone, Debug)]
 enum Later {

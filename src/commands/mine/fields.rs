@@ -12,6 +12,7 @@ use crate::frames::input::Input;
 use crate::frames::input::timeline::TimelineDetail;
 use crate::logs::overview::Holds;
 use crate::mine::fields::{self, CallFields, FieldUses, GroupNumbers};
+use crate::report::numbers::counted;
 use crate::report::table::{self, TableFormat};
 use crate::shell::context::Context;
 use crate::shell::window;
@@ -90,9 +91,15 @@ pub fn numbers(data: &Data) -> Result<GroupNumbers> {
 pub fn of_input(input: &mut Input) -> Result<FieldUses> {
     let words = format!("{:?}", input.vocabulary.tool_aliases);
     let rules = input.data.text("timeline.toml")?;
-    input.remember(&format!("fields {words} {rules}"), |input| {
+    let uses = input.remember(&format!("fields {words} {rules}"), |input| {
         let found = CallFields::of(input.counted_files()?);
         let (history, names) = input.named_history();
         Ok(fields::uses(&history, &names, &found))
-    })
+    })?;
+    if uses.unread > 0 {
+        let answers = counted(uses.unread, "answer");
+        let why = "nobody looked for fields in them before the logs were deleted";
+        input.notes.push(format!("{answers} of deleted logs left out: {why} (`devboy mine fields` does)"));
+    }
+    Ok(uses)
 }
