@@ -280,7 +280,7 @@ fn a_session_that_was_billed_for_nothing_is_in_no_bill() {
 fn what_came_on_standard_input_is_in_no_log_on_disk() {
     let log = log(FIRST, "/home/zoe/work/lantern", ["main", "main"], "claude-opus-4-6", 0);
     let said = Home::new().run_with(&["session", "--input-dir", "-"], log.as_bytes());
-    assert!(said.out.starts_with("Session (its logs are deleted, "), "{}{}", said.out, said.err);
+    assert!(said.out.starts_with("Session (in no log on disk, "), "{}{}", said.out, said.err);
 }
 
 #[test]
