@@ -132,8 +132,8 @@ pub struct JournalChange {
 pub struct BillForecast {
     /// The requests that it concerns: `main`, `subagents` or `all`.
     pub part: String,
-    /// The projects that set it themselves, also those without a session yet: the file does not reach their sessions, and
-    /// nothing is told of them.
+    /// The projects that decide it themselves (set it, or switch it off), also those without a session yet: the file does not reach
+    /// their sessions, and nothing is told of them.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub without: BTreeSet<Id>,
     /// Cost with it over cost without, less one, of these requests; rereading of what is lost is paid for.

@@ -1114,6 +1114,33 @@ fn the_page_says_where_a_project_goes_its_own_way() {
     assert!(advice.contains("in this project, where it wins, autoCompactWindow is 400000 now"), "{advice}");
 }
 
+/// What the project has set is done where there is no other; a variable of the user's wins over it, and of a project without a
+/// request nothing is told.
+#[test]
+fn the_page_goes_by_what_holds_in_the_project() {
+    let advice = |home: &Home| {
+        let page = home.json(&["report"]);
+        let found = page["findings"].as_array().unwrap().iter().find(|found| found["id"] == "context_growth");
+        found.unwrap_or_else(|| panic!("{page:#}"))["advice"].as_str().unwrap().to_owned()
+    };
+    let home = growing();
+    home.write("work/.claude/settings.json", "{\"autoCompactWindow\": 150000}");
+    assert!(
+        advice(&home).starts_with("autoCompactWindow is 150000 in this project already: done"),
+        "{}",
+        advice(&home)
+    );
+    home.write("work/.claude/settings.json", "{\"autoCompactWindow\": 400000}");
+    home.write(".claude/settings.json", "{\"env\": {\"CLAUDE_CODE_AUTO_COMPACT_WINDOW\": \"150000\"}}");
+    assert!(advice(&home).starts_with("CLAUDE_CODE_AUTO_COMPACT_WINDOW is 150000 already: done"), "{}", advice(&home));
+    let found = finding(&home, "S3", "automatic compaction", &[]);
+    assert!(!found["reason"].to_string().contains("too few sessions"), "{found:#}");
+    let elsewhere = Home::new();
+    told(&elsewhere, &Kind { turns: 45, result: 9_000, tool: "Fetch", ..Kind::default() });
+    elsewhere.write("work/.claude/settings.json", "{\"autoCompactWindow\": 400000}");
+    assert!(!advice(&elsewhere).contains("in this project"), "{}", advice(&elsewhere));
+}
+
 /// What a project switches off, or sets for one model, the user's file changes as little as what it sets.
 #[test]
 fn what_a_project_switches_off_itself_is_not_proposed_for_all_projects() {

@@ -215,7 +215,7 @@ fn answers_of_a_deleted_log_that_nobody_looked_at_are_left_out_and_told_of() {
         let report = home.json(&["mine", "fields"]);
         assert_eq!((&report["answers"], &report["tools"][0]["responses"]), (&json!(1), &json!(1)), "{run}");
         let notes = report["inputs"]["notes"].to_string();
-        assert!(notes.contains("1 answer of deleted logs left out"), "{run}: {notes}");
+        assert!(notes.contains("1 result of deleted logs left out"), "{run}: {notes}");
     }
 }
 

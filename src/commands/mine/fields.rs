@@ -97,9 +97,9 @@ pub fn of_input(input: &mut Input) -> Result<FieldUses> {
         Ok(fields::uses(&history, &names, &found))
     })?;
     if uses.unread > 0 {
-        let answers = counted(uses.unread, "answer");
+        let results = counted(uses.unread, "result");
         let why = "nobody looked for fields in them before the logs were deleted";
-        input.notes.push(format!("{answers} of deleted logs left out: {why} (`devboy mine fields` does)"));
+        input.notes.push(format!("{results} of deleted logs left out: {why} (`devboy mine fields` does)"));
     }
     Ok(uses)
 }

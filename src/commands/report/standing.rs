@@ -32,8 +32,10 @@ pub fn of(
     let places = context.env.claude_places();
     let project = places.project.as_deref().map(|project| project_id(project).to_string()).unwrap_or_default();
     let is_all = page.spent.by_project.keys().all(|other| *other == project);
-    let files = SettingsLayers::of_project(&places).map(|files| files.about_those_of(&layers));
-    let own = ProjectFiles { project, layers: files, is_all };
+    // Of another project nothing is told.
+    let is_here = page.spent.by_project.contains_key(&project);
+    let files = SettingsLayers::of_project(&places).filter(|_| is_here).map(|files| files.about_those_of(&layers));
+    let own = ProjectFiles { project, layers: files, user: &layers, is_all };
     let mut standing = BTreeMap::new();
     for finding in &page.findings {
         if let Some(mut stands) = own.beside(finding, clients, one(finding, &layers, clients)?) {
@@ -70,18 +72,20 @@ pub fn layers(page: &Page, context: &Context<'_>) -> Result<Option<SettingsLayer
 }
 
 /// The settings of the project that the current directory is.
-struct ProjectFiles {
+struct ProjectFiles<'a> {
     /// The project, as the page knows it.
     project: String,
-    /// None outside of any directory.
+    /// None outside of any directory, and where the page has no request of it.
     layers: Option<SettingsLayers>,
+    /// The user's settings, whose variables win over settings of the project.
+    user: &'a SettingsLayers,
     /// Whether the page is about this project alone.
     is_all: bool,
 }
 
-impl ProjectFiles {
-    /// What stands for a finding where the project sets something else itself, which wins over the user's file here: told where
-    /// that file says the same already, or would do nothing.
+impl ProjectFiles<'_> {
+    /// What stands for a finding where the project sets something itself, which wins over the user's file here: something else is
+    /// told where that file says the same already, or would do nothing; the same where there is no other project.
     fn beside(
         &self,
         finding: &BillFinding,
@@ -92,9 +96,14 @@ impl ProjectFiles {
             && by == "project"
         {
             let is_here = names.len() == 1 && names[0] == self.project;
-            return self.set(finding, clients).filter(|_| is_here).or(stands);
+            return self.set(&finding.part_sets, clients).filter(|_| is_here).or(stands);
         }
-        let Some(words) = self.other(finding, clients.levers) else { return stands };
+        let Some(words) = self.other(finding, clients.levers) else {
+            let wanted = if finding.sets.is_empty() { &finding.spared_by } else { &finding.sets };
+            let is_same = |set: &StandingSetting| matches!(set, StandingSetting::Same { .. });
+            let is_open = self.is_all && matches!(stands, None | Some(StandingSetting::Other(_)));
+            return self.set(wanted, clients).filter(is_same).filter(|_| is_open).or(stands);
+        };
         match stands {
             // What is told of goes on here.
             Some(StandingSetting::Same { .. }) if !finding.spared_by.is_empty() => None,
@@ -113,14 +122,19 @@ impl ProjectFiles {
         }
     }
 
-    /// What the project sets itself of what a finding would have it set; none where that is nothing.
-    fn set(&self, finding: &BillFinding, clients: LeversOfClients<'_>) -> Option<StandingSetting> {
+    /// What the project sets itself of what a lever sets; none where that is nothing, or the user's variables win over it.
+    fn held<'l>(&self, set: &Assignment, levers: &'l Levers) -> Option<HeldLever<'l>> {
         let layers = self.layers.as_ref()?;
-        let held = |set: &Assignment| held(layers, clients.levers, (&set.lever, &set.value)).ok()?;
-        let held: Vec<HeldLever<'_>> = finding.part_sets.iter().filter_map(held).collect();
+        let decides = layers.decide(levers.named(&set.lever)?, levers, self.user).ok()?;
+        held(layers, levers, (&set.lever, &set.value)).ok()?.filter(|_| decides)
+    }
+
+    /// What the project sets itself of what a finding would have it set; none where that is nothing.
+    fn set(&self, wanted: &[Assignment], clients: LeversOfClients<'_>) -> Option<StandingSetting> {
+        let held: Vec<HeldLever<'_>> = wanted.iter().filter_map(|set| self.held(set, clients.levers)).collect();
         let words: Vec<&str> = held.iter().map(|held| held.words.as_str()).collect();
         let told = format!("{} in this project", words.join(" and "));
-        let is_same = held.len() == finding.part_sets.len() && held.iter().all(|held| held.is_same);
+        let is_same = held.len() == wanted.len() && held.iter().all(|held| held.is_same);
         let by: Vec<&Lever> = held.iter().map(|held| held.lever).collect();
         (!held.is_empty()).then(|| if is_same { clients.same(told, &by) } else { StandingSetting::Other(told) })
     }
@@ -136,7 +150,7 @@ impl ProjectFiles {
             Some((format!("{name} is {}", obstacle.why), false))
         };
         let mut own = wanted.filter_map(|set| {
-            let held = held(layers, levers, (&set.lever, &set.value)).ok()?;
+            let held = self.held(set, levers);
             held.map(|held| (held.words, held.is_same)).or_else(|| obstacle(&set.lever))
         });
         own.find(|(_, is_same)| !is_same).map(|(words, _)| words)

@@ -111,14 +111,14 @@ pub fn standing(layers: &SettingsLayers, levers: &Levers) -> Result<Vec<LeverVal
     Ok(in_force.collect::<Result<Vec<_>>>()?.into_iter().flatten().collect())
 }
 
-/// The levers that can be simulated of which files decide what becomes, each as any of its values: what somebody switches off, or
-/// sets for one model, is decided as well.
-pub fn decided(layers: &SettingsLayers, levers: &Levers) -> Result<Vec<LeverValue>> {
+/// The levers that can be simulated of which files of a project decide what becomes beside the `user`'s, each as any of its values:
+/// what somebody switches off, or sets for one model, is decided as well.
+pub fn decided(layers: &SettingsLayers, levers: &Levers, user: &SettingsLayers) -> Result<Vec<LeverValue>> {
     let any = |question: &Question| [json!("1h"), json!(100_000)].iter().find_map(question.meant);
     let mut out = Vec::new();
     for question in &QUESTIONS {
         let lever = question.levers.first().and_then(|name| levers.named(name));
-        if lever.map(|lever| layers.decide(lever, levers)).transpose()?.unwrap_or(false) {
+        if lever.map(|lever| layers.decide(lever, levers, user)).transpose()?.unwrap_or(false) {
             out.extend(any(question));
         }
     }

@@ -193,7 +193,7 @@ fn own(
     let decided = |path: PathBuf| {
         let files = SettingsLayers::of_project(&ClaudePlaces { project: Some(path), ..places.clone() })?;
         // The client leaves a broken file out.
-        claude::decided(&files.about_those_of(layers), levers).ok()
+        claude::decided(&files.about_those_of(layers), levers, layers).ok()
     };
     let own = here.chain(current).filter_map(|(project, path)| Some((project, decided(path)?)));
     own.filter(|(_, settings)| !settings.is_empty()).collect()

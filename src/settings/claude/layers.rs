@@ -196,10 +196,13 @@ impl SettingsLayers {
         }))
     }
 
-    /// What the strongest file that says anything about a lever sets it to, else the shell; none if it is not set, or a
-    /// variable that a file takes away.
+    /// What a lever is set to; none if it is not set, or a variable that a file takes away.
     fn set(&self, lever: &Lever) -> Result<Option<Set<'_>>> {
-        let is_set = |set: &Set<'_>| !is_unset(lever, &set.value);
+        Ok(self.said(lever)?.filter(|set| !is_unset(lever, &set.value)))
+    }
+
+    /// What the strongest file that says anything about a lever says, else the shell.
+    fn said(&self, lever: &Lever) -> Result<Option<Set<'_>>> {
         for file in self.files() {
             let mut sets = Vec::new();
             for (name, key) in self.keys_in(file, lever)? {
@@ -208,12 +211,12 @@ impl SettingsLayers {
             // Of several models the first counts for which the client takes the value.
             let taken = sets.iter().position(|set| lever.taken(&set.value).is_some()).unwrap_or(0);
             if !sets.is_empty() {
-                return Ok(Some(sets.swap_remove(taken)).filter(is_set));
+                return Ok(Some(sets.swap_remove(taken)));
             }
         }
         let text = self.variables.get(&lever.name).filter(|_| lever.place == LeverPlace::Variable);
         let of_shell = |text: &String| Set { name: lever.name.clone(), value: Value::from(text.as_str()), file: None };
-        Ok(text.map(of_shell).filter(is_set))
+        Ok(text.map(of_shell))
     }
 
     /// The files that say what holds, strongest first.
@@ -273,12 +276,15 @@ impl SettingsLayers {
         Ok(None)
     }
 
-    /// Whether anything here says what becomes of a lever: sets it or one that decides the same, for all models or for one, or
-    /// switches it off.
-    pub fn decide(&self, lever: &Lever, levers: &Levers) -> Result<bool> {
+    /// Whether these files of a project say what becomes of a lever beside the `user`'s: set it or one that decides the same, for
+    /// all models or for one, or switch it off. A variable of the user's wins over a setting of the project.
+    pub fn decide(&self, lever: &Lever, levers: &Levers, user: &Self) -> Result<bool> {
+        let is_set = |set: &Set<'_>, one: &Lever| !is_unset(one, &set.value) && one.taken(&set.value).is_some();
         for one in levers.deciding(lever) {
-            if self.set(one)?.is_some_and(|set| one.taken(&set.value).is_some()) {
-                return Ok(true);
+            match self.said(one)? {
+                Some(said) if is_set(&said, one) => return Ok(true),
+                None if !one.is_for_one_model() && user.set(one)?.is_some_and(|set| is_set(&set, one)) => break,
+                _ => {}
             }
         }
         Ok(self.switched_off(lever, levers)?.is_some())
