@@ -62,7 +62,7 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<()> {
     let now_ms = context.now_ms;
     let mut page: Page =
         input.remember(question, |input| replays::page(input, html.is_some(), now_ms, &claude::paying))?;
-    look::settle(&mut page, args, &input, context)?;
+    look::settle(&mut page, (args, &sheet), &input, context)?;
     if page.spent.requests == 0 && !args.asked.input.allow_empty {
         return Err(input.nothing_in_window("requests with usage"));
     }

@@ -145,6 +145,17 @@ fn versions_that_are_alike_or_out_of_use_or_better_than_newer_ones_are_no_findin
     }
 }
 
+/// Which clients are in use, all logs say, whatever part is asked about.
+#[test]
+fn an_old_version_that_nobody_uses_any_more_is_no_finding_of_any_part() {
+    let home = home_with_versions(&[("2.1.205", 58_000, 0), ("2.1.219", 0, 0)]);
+    assert!(finding(&report(&home, &["-p", "lantern"]), "old_version").is_some());
+    let mut later = Told::new("later", "/home/user/meadow", 12 * 86_400);
+    place(&home, later.ask(OPUS, 0, 1_000, 50));
+    let page = report(&home, &["-p", "lantern"]);
+    assert!(finding(&page, "old_version").is_none(), "{page:#}");
+}
+
 /// Six sessions in which a tool answers with so many tokens, which are carried for twenty requests.
 fn home_with_answers(content: &Value) -> Home {
     let home = Home::new();

@@ -8,6 +8,7 @@ use crate::commands::input::clients_in_use;
 use crate::commands::report::{Args, standing};
 use crate::cost::findings::levers;
 use crate::cost::findings::thresholds::FindingThresholds;
+use crate::cost::findings::versions;
 use crate::cost::page::Page;
 use crate::frames::input::Input;
 use crate::logs::trace::{Millis, NO_TIME};
@@ -55,11 +56,17 @@ fn up_to(newest: Millis, input: &mut Input, now_ms: Millis, ahead_hours_max: u32
 
 /// Says which clients are in use, what is to be set as far as they know it, and where the user's file decides already. A file
 /// that cannot be read decides nothing.
-pub fn settle(page: &mut Page, args: &Args, input: &Input, context: &mut Context<'_>) -> Result<()> {
+pub fn settle(
+    page: &mut Page,
+    (args, sheet): (&Args, &FindingThresholds),
+    input: &Input,
+    context: &mut Context<'_>,
+) -> Result<()> {
     if page.findings.is_empty() {
         return Ok(());
     }
     page.versions = clients_in_use(&args.asked, (input, mem::take(&mut page.versions)), None, context)?;
+    page.findings.retain(|finding| versions::is_of_use(finding, &sheet.old_versions, &page.versions));
     let layers = standing::layers(page, context).ok().flatten();
     let holds = |lever: &Lever| layers.as_ref().is_some_and(|layers| layers.holds(lever).unwrap_or_default());
     levers::settle(&mut page.findings, &Levers::load(&input.data)?, &page.versions, holds);

@@ -4,11 +4,13 @@ use std::collections::BTreeMap;
 
 use crate::base::names::Sym;
 use crate::base::numbers::DAY_MS;
+use crate::cost::findings::search::BillFinding;
 use crate::cost::findings::thresholds::OldVersions;
 use crate::cost::findings::{BillEvidence, Case, FindingBasis, MadeOf};
 use crate::logs::trace::{Millis, NO_TIME};
 use crate::report::numbers::percent;
 use crate::settings::claude::levers::numbers;
+use crate::whatif::client::thresholds::Versions;
 use crate::whatif::prompt_cache::causes;
 use crate::whatif::sim::bill;
 use crate::whatif::sim::cells::{Drawn, SessionCosts};
@@ -22,6 +24,16 @@ type VersionNumbers = Vec<u64>;
 pub fn cases(evidence: &BillEvidence<'_>) -> Vec<Case> {
     let sheet = &evidence.sheet.old_versions;
     case(evidence, sheet, &seen(evidence, sheet)).into_iter().collect()
+}
+
+/// Whether a finding holds for the clients in use: that old versions lose more is history where nobody works with one any more,
+/// whichever days and projects were asked about.
+pub fn is_of_use(finding: &BillFinding, sheet: &OldVersions, versions: &Versions) -> bool {
+    let last = versions.values().max().copied().unwrap_or_default();
+    let late = versions.iter().filter(|(_, seen)| last.saturating_sub(**seen) <= sheet.in_use_days * DAY_MS);
+    let in_use: Vec<VersionNumbers> = late.filter_map(|(name, _)| numbers(name)).collect();
+    let mut told = finding.made_of.iter().filter_map(|made| numbers(made.names.first()?));
+    finding.id != sheet.id || told.any(|version| in_use.contains(&version))
 }
 
 /// What was billed with a version, by session and model: how often the cache was lost, the input, what of that was lost.
