@@ -68,6 +68,9 @@ fn subagents_on_an_expensive_model_are_held_against_a_cheaper_one_at_list_prices
     let advice = found["advice"].as_str().unwrap();
     assert!(advice.contains("\"CLAUDE_CODE_SUBAGENT_MODEL\": \"sonnet\"") && advice.contains("in no log"), "{advice}");
     assert!(found["where"].as_str().unwrap().starts_with("at most "), "{found:#}");
+    // No command writes what is only priced.
+    let out = home.run(&[]).out;
+    assert!(out.contains("Subagents ran on expensive models") && !out.contains("Settings: `devboy tune"), "{out}");
     let made_of = &evidence(&home, "subagent_model")["made_of"];
     assert_eq!((&made_of[0]["agent type"], &made_of[0]["model"]), (&json!("lamplighter"), &json!(OPUS)), "{made_of:#}");
     let shared = home.run(&["--finding", "subagent_model", "--redact"]).out;

@@ -455,10 +455,11 @@ impl Telling<'_> {
         let hidden = self.actionable().skip(self.findings_max()).count();
         let hidden = (hidden > 0).then(|| format!("{hidden} more with --all."));
         let overlap = self.findings().nth(1).map(|_| "Findings overlap: their savings do not add up.".to_owned());
-        // What is done already, or stands behind something else, is not written.
+        // What is only priced, is done already, or stands behind something else, is not written.
         let is_written = |finding: &&BillFinding| {
             let standing = self.standing.get(&finding.id);
             !finding.sets.is_empty()
+                && finding.basis != FindingBasis::Priced
                 && !matches!(standing, Some(StandingSetting::Same { .. } | StandingSetting::Off { .. }))
         };
         let mut settable = self.findings().filter(is_written).peekable();
