@@ -1,6 +1,8 @@
 //! Findings of the page about what stands beside the conversation: subagents, versions, images, servers, hooks. Each is found
 //! where it was planted, with its price, and is silent where nothing is wrong.
 
+use std::fs;
+
 use serde_json::{Value, json};
 
 use super::harness::Home;
@@ -75,6 +77,30 @@ fn subagents_on_an_expensive_model_are_held_against_a_cheaper_one_at_list_prices
     assert_eq!((&made_of[0]["agent type"], &made_of[0]["model"]), (&json!("lamplighter"), &json!(OPUS)), "{made_of:#}");
     let shared = home.run(&["--finding", "subagent_model", "--redact"]).out;
     assert!(shared.contains("agent A") && !shared.contains("lamplighter"), "{shared}");
+}
+
+/// What a project sets of it wins there, the same or another model.
+#[test]
+fn the_model_of_subagents_that_a_project_sets_is_held_against_the_finding() {
+    let home = home_with_subagents(OPUS);
+    let work = json!(home.path("work").to_str().unwrap()).to_string();
+    for number in 0..6 {
+        for file in [format!("s-{number}"), format!("s-{number}/subagents/agent-a{number}")] {
+            let path = format!(".claude/projects/-home-user-lantern/{file}.jsonl");
+            let text = fs::read_to_string(home.path(&path)).unwrap();
+            home.write(&path, text.replace("\"/home/user/lantern\"", &work).replace("2.1.40", "2.1.290"));
+        }
+    }
+    for (model, begins) in [
+        ("sonnet", "CLAUDE_CODE_SUBAGENT_MODEL is \"sonnet\" in this project already: done"),
+        ("opus", "first correct this: in this project CLAUDE_CODE_SUBAGENT_MODEL is \"opus\""),
+    ] {
+        let settings = json!({ "env": { "CLAUDE_CODE_SUBAGENT_MODEL": model } });
+        home.write("work/.claude/settings.json", settings.to_string());
+        let page = report(&home, &[]);
+        let found = finding(&page, "subagent_model").unwrap_or_else(|| panic!("{page:#}"));
+        assert!(found["advice"].as_str().unwrap().starts_with(begins), "{model}: {found:#}");
+    }
 }
 
 /// The variable does not move what comes with the client.

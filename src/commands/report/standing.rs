@@ -15,7 +15,7 @@ use crate::cost::page::words::StandingSetting;
 use crate::report::sharing::without_paths;
 use crate::rules::claude::{HeldLever, held};
 use crate::settings::claude::layers::{SettingsLayers, project_id};
-use crate::settings::claude::levers::{Lever, Levers, SettingsScope};
+use crate::settings::claude::levers::{Lever, LeverUse, Levers, SettingsScope};
 use crate::shell::context::Context;
 use crate::whatif::client::thresholds::{Versions, known};
 
@@ -124,9 +124,16 @@ impl ProjectFiles<'_> {
 
     /// What the project sets itself of what a lever sets; none where that is nothing, or the user's variables win over it.
     fn held<'l>(&self, set: &Assignment, levers: &'l Levers) -> Option<HeldLever<'l>> {
-        let layers = self.layers.as_ref()?;
-        let decides = layers.decide(levers.named(&set.lever)?, levers, self.user).ok()?;
-        held(layers, levers, (&set.lever, &set.value)).ok()?.filter(|_| decides)
+        let (layers, lever) = (self.layers.as_ref()?, levers.named(&set.lever)?);
+        if !layers.decide(lever, levers, self.user).ok()? {
+            return None;
+        }
+        if lever.fate() != LeverUse::Hint {
+            return held(layers, levers, (&set.lever, &set.value)).ok()?;
+        }
+        // No rule asks what holds of it.
+        let value = layers.resolved(lever).ok()?.filter(|value| lever.taken(value).is_some())?;
+        Some(HeldLever { lever, words: format!("{} is {value}", lever.name), is_same: value == set.value })
     }
 
     /// What the project sets itself of what a finding would have it set; none where that is nothing.
