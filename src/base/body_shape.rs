@@ -5,22 +5,10 @@
 //! encoding as it stands in the file.
 
 /// The eleven shapes (in published spelling); 0 stands for "not looked at".
-#[derive(
-    Clone,
-    Copy,
-    PartialEq,
-    Eq,
-    PartialOrd,
-    Ord,
-    Debug,
-    Default,
-    strum::IntoStaticStr,
-    strum::EnumString,
-    strum::FromRepr,
-    strum::VariantArray,
-)]
-#[strum(const_into_str, serialize_all = "snake_case")]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
 #[repr(u8)]
+#[derive(strum::IntoStaticStr, strum::EnumString, strum::FromRepr, strum::VariantArray)]
+#[strum(const_into_str, serialize_all = "snake_case")]
 pub enum BodyShape {
     /// Not classified.
     #[default]

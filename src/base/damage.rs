@@ -3,69 +3,67 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
+use strum::EnumMessage as _;
 
 /// Why a piece of input was not taken as it stands.
-#[derive(
-    Clone,
-    Copy,
-    PartialEq,
-    Eq,
-    PartialOrd,
-    Ord,
-    Debug,
-    Serialize,
-    Deserialize,
-    strum::IntoStaticStr,
-    strum::VariantArray,
-)]
-#[strum(const_into_str, serialize_all = "snake_case")]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[derive(strum::EnumMessage, strum::IntoStaticStr, strum::VariantArray)]
+#[strum(const_into_str, serialize_all = "snake_case")]
 pub enum Reason {
-    /// Two or more JSON objects on one line; all were recovered.
+    #[strum(message = "two records on a line, all recovered")]
     Glued,
     /// The file ends inside a record: a write was interrupted or is still going on.
+    #[strum(message = "the file ends inside a record")]
     TornTail,
-    /// A record breaks off in the middle of the file.
+    #[strum(message = "a record breaks off; skipped")]
     TornRecord,
-    /// A line (or the rest of one) that is not JSON.
+    #[strum(message = "not JSON; skipped")]
     ParseError,
     /// Bytes that are not UTF-8; replaced by U+FFFD and read.
+    #[strum(message = "bytes that are not UTF-8, replaced")]
     InvalidUtf8,
-    /// A byte-order mark before a record; ignored.
+    #[strum(message = "byte-order mark, ignored")]
     Bom,
-    /// A line ended by CR LF; read.
+    #[strum(message = "CR LF line end, read")]
     Crlf,
-    /// NUL bytes around a record; ignored.
+    #[strum(message = "NUL bytes: ignored around a record; records that they overwrote are missing")]
     Nul,
     /// Half of a UTF-16 pair in a `\u` escape; kept as such.
+    #[strum(message = "half a UTF-16 pair, kept")]
     LoneSurrogate,
-    /// A line of white space.
+    #[strum(message = "blank line")]
     BlankLine,
-    /// An array where a record should be.
+    #[strum(message = "an array instead of a record; skipped")]
     Array,
     /// A number, string, `true`, `false` or `null` where a record should be.
+    #[strum(message = "a bare value instead of a record; skipped")]
     Scalar,
-    /// A field that the record type needs is absent.
+    #[strum(message = "a needed field is absent")]
     MissingField,
-    /// A field with a value of another type than the record type has.
+    #[strum(message = "a field of another type")]
     MistypedField,
     /// A number that cannot be: a negative count, a size over 2^32, a share outside of 0 to 1.
+    #[strum(message = "a number that cannot be; skipped")]
     OutOfRange,
     /// A word that devboy does not know where a field has a fixed list of them.
+    #[strum(message = "a word that is not known; counted as none")]
     UnknownValue,
-    /// A record type that devboy does not know; counted by name.
+    #[strum(message = "a record type that is not known; counted")]
     UnknownType,
-    /// A line over the line limit; skipped.
+    #[strum(message = "line over 100 MB; skipped")]
     Oversize,
-    /// Containers nested deeper than devboy follows; skipped.
+    #[strum(message = "nested too deep; skipped")]
     TooDeep,
     /// The name of a tool is no name (over-long or with control characters); kept as it is in counts, never configured.
+    #[strum(message = "a tool name that is no name")]
     OddToolName,
-    /// A compressed file that breaks off or is damaged; what came before is used.
+    #[strum(message = "compressed data breaks off")]
     BrokenCompression,
     /// A compressed file that unpacks to far more than a log would; what came before the limit is used.
+    #[strum(message = "unpacks to too much; the rest skipped")]
     UnpacksTooLarge,
-    /// A file or directory that could not be opened or read.
+    #[strum(message = "could not be read")]
     Unreadable,
 }
 
@@ -75,31 +73,7 @@ impl Reason {
 
     /// What became of the input, in a few words.
     pub fn outcome(self) -> &'static str {
-        match self {
-            Self::Glued => "two records on a line, all recovered",
-            Self::TornTail => "the file ends inside a record",
-            Self::TornRecord => "a record breaks off; skipped",
-            Self::ParseError => "not JSON; skipped",
-            Self::InvalidUtf8 => "bytes that are not UTF-8, replaced",
-            Self::Bom => "byte-order mark, ignored",
-            Self::Crlf => "CR LF line end, read",
-            Self::Nul => "NUL bytes: ignored around a record; records that they overwrote are missing",
-            Self::LoneSurrogate => "half a UTF-16 pair, kept",
-            Self::BlankLine => "blank line",
-            Self::Array => "an array instead of a record; skipped",
-            Self::Scalar => "a bare value instead of a record; skipped",
-            Self::MissingField => "a needed field is absent",
-            Self::MistypedField => "a field of another type",
-            Self::OutOfRange => "a number that cannot be; skipped",
-            Self::UnknownValue => "a word that is not known; counted as none",
-            Self::UnknownType => "a record type that is not known; counted",
-            Self::Oversize => "line over 100 MB; skipped",
-            Self::TooDeep => "nested too deep; skipped",
-            Self::OddToolName => "a tool name that is no name",
-            Self::BrokenCompression => "compressed data breaks off",
-            Self::UnpacksTooLarge => "unpacks to too much; the rest skipped",
-            Self::Unreadable => "could not be read",
-        }
+        self.get_message().unwrap_or_default()
     }
 }
 

@@ -1,6 +1,7 @@
 //! Links between tools by the values that pass from an answer to an argument.
 
 use serde::{Deserialize, Serialize};
+use strum::EnumMessage as _;
 
 /// How often values that an answer of `from` listed first became an argument of `to` for the first time.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -64,40 +65,32 @@ pub struct Spelling {
 }
 
 /// Why a combination is no link.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, strum::IntoStaticStr)]
-#[strum(const_into_str, serialize_all = "snake_case")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[derive(strum::EnumMessage, strum::IntoStaticStr)]
+#[strum(const_into_str, serialize_all = "snake_case")]
 pub enum Hold {
-    /// In too few sessions.
+    #[strum(message = "in too few sessions")]
     Sessions,
-    /// Not clear enough among all that was tested.
+    #[strum(message = "could be chance among all that was tested")]
     Significance,
-    /// Other sessions' lists do nearly as well.
+    #[strum(message = "lists of other sessions do nearly as well")]
     Chance,
-    /// Too few of the opportunities are hits.
+    #[strum(message = "too few of the new values stood in the list")]
     Rate,
-    /// Too few different values.
+    #[strum(message = "too few different values")]
     Values,
-    /// The list is always the same.
+    #[strum(message = "the list is always the same")]
     Constant,
-    /// Values pass backwards as well.
+    #[strum(message = "values pass backwards in time as well")]
     Reversal,
-    /// Another list explains the hits.
+    #[strum(message = "another list explains it")]
     Explained,
 }
 
 impl Hold {
     /// The reason in words.
     pub fn words(self) -> &'static str {
-        match self {
-            Self::Sessions => "in too few sessions",
-            Self::Significance => "could be chance among all that was tested",
-            Self::Chance => "lists of other sessions do nearly as well",
-            Self::Rate => "too few of the new values stood in the list",
-            Self::Values => "too few different values",
-            Self::Constant => "the list is always the same",
-            Self::Reversal => "values pass backwards in time as well",
-            Self::Explained => "another list explains it",
-        }
+        self.get_message().unwrap_or_default()
     }
 }

@@ -4,38 +4,38 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
+use strum::EnumMessage as _;
 
 use crate::report::numbers::{counted, percent, thousands};
 use crate::report::table::{Table, TableBuilder};
 
 /// What would have become of a call.
-#[derive(
-    Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, strum::IntoStaticStr, strum::VariantArray,
-)]
-#[strum(const_into_str, serialize_all = "snake_case")]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize)]
 #[serde(rename_all = "snake_case")]
+#[derive(strum::EnumMessage, strum::IntoStaticStr, strum::VariantArray)]
+#[strum(const_into_str, serialize_all = "snake_case")]
 pub enum ArgClass {
-    /// It fits its schema.
+    #[strum(message = "the arguments fit the schema")]
     Valid,
-    /// The arguments came as a text; what that text says fits.
+    #[strum(message = "the arguments came as a text, and what it says fits")]
     ParsedString,
-    /// Valid once numbers, truths and falsehoods are read from texts.
+    #[strum(message = "they fit once numbers and truth values are read from texts")]
     Coercible,
-    /// The arguments are no JSON.
+    #[strum(message = "the arguments are no JSON")]
     ParseError,
-    /// It does not fit.
+    #[strum(message = "they do not fit")]
     Invalid,
-    /// No catalog has the tool.
+    #[strum(message = "no catalog has the tool")]
     UnknownTool,
-    /// The tool has no schema and so never runs.
+    #[strum(message = "the tool has no schema, and no_schema_mode=blocked")]
     NoSchemaBlocked,
-    /// It has none and runs if it only reads.
+    #[strum(message = "the tool has no schema and may run if it only reads")]
     NoSchemaReadOnly,
-    /// It has none and runs if a person agrees.
+    #[strum(message = "the tool has no schema and may run if a person agrees")]
     NoSchemaHumanApproval,
-    /// It has none and runs.
+    #[strum(message = "the tool has no schema and may run")]
     NoSchemaFull,
-    /// Its schema needs a document from elsewhere.
+    #[strum(message = "the schema needs a document from elsewhere, which is never fetched")]
     RemoteRefRefused,
 }
 
@@ -190,26 +190,10 @@ pub fn formulas(found: &ArgCheck) -> Vec<String> {
     ];
     let meant = |class: &ArgClass| {
         let runs = if class.is_refused() { "refused" } else { "runs" };
-        format!("{} ({runs}): {}", class.into_str(), meaning(*class))
+        format!("{} ({runs}): {}", class.into_str(), class.get_message().unwrap_or_default())
     };
     lines.extend(ArgClass::ALL.iter().map(meant));
     lines
-}
-
-fn meaning(class: ArgClass) -> &'static str {
-    match class {
-        ArgClass::Valid => "the arguments fit the schema",
-        ArgClass::ParsedString => "the arguments came as a text, and what it says fits",
-        ArgClass::Coercible => "they fit once numbers and truth values are read from texts",
-        ArgClass::ParseError => "the arguments are no JSON",
-        ArgClass::Invalid => "they do not fit",
-        ArgClass::UnknownTool => "no catalog has the tool",
-        ArgClass::NoSchemaBlocked => "the tool has no schema, and no_schema_mode=blocked",
-        ArgClass::NoSchemaReadOnly => "the tool has no schema and may run if it only reads",
-        ArgClass::NoSchemaHumanApproval => "the tool has no schema and may run if a person agrees",
-        ArgClass::NoSchemaFull => "the tool has no schema and may run",
-        ArgClass::RemoteRefRefused => "the schema needs a document from elsewhere, which is never fetched",
-    }
 }
 
 /// Calls by tool and class; all but the valid ones first.

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
+use strum::EnumMessage as _;
 
 use crate::base::backtest::Forecast;
 use crate::base::sums::adds_up;
@@ -95,73 +96,58 @@ pub struct IdleReads {
 }
 
 /// Why a prefix was lost, in the order in which causes are looked for.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize, strum::IntoStaticStr)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[derive(strum::EnumMessage, strum::IntoStaticStr)]
 #[strum(const_into_str, serialize_all = "snake_case")]
 pub enum Cause {
-    /// The context was compacted.
+    #[strum(message = "compaction")]
     Compaction,
-    /// Results were cleared.
+    #[strum(message = "old results cleared")]
     Microcompact,
-    /// Another model.
+    #[strum(message = "model changed")]
     ModelSwap,
-    /// More time passed than it lived.
     #[serde(rename = "cache_expired")]
-    #[strum(serialize = "cache_expired")]
+    #[strum(serialize = "cache_expired", message = "cache expired")]
     TtlExpiry,
-    /// Another version of the client.
+    #[strum(message = "client updated")]
     VersionChange,
     /// The client was left and came back.
+    #[strum(message = "session resumed")]
     Resume,
     /// Another effort: most models cache each one apart.
+    #[strum(message = "effort changed")]
     EffortChange,
-    /// A meta record or an expanded skill came in.
+    #[strum(message = "skill or reminder came in")]
     MetaInjection,
-    /// Plan mode was entered or left.
+    #[strum(message = "plan mode")]
     PlanMode,
     /// The conversation went back, or shrank.
     #[serde(rename = "rewind/shrink")]
-    #[strum(serialize = "rewind/shrink")]
+    #[strum(serialize = "rewind/shrink", message = "conversation went back")]
     RewindOrShrink,
-    /// A workspace file was written.
+    #[strum(message = "CLAUDE.md or .claude/ written")]
     WorkspaceEdit,
-    /// Not known, where a person wrote.
     #[serde(rename = "prefix_mutation@human")]
-    #[strum(serialize = "prefix_mutation@human")]
+    #[strum(serialize = "prefix_mutation@human", message = "unknown, at a prompt")]
     MutationAtHuman,
-    /// Not known, within a turn.
     #[serde(rename = "prefix_mutation@tool")]
-    #[strum(serialize = "prefix_mutation@tool")]
+    #[strum(serialize = "prefix_mutation@tool", message = "unknown, between tool calls")]
     MutationAtTool,
     /// Nothing was there to be lost: a session begins.
+    #[strum(message = "session began")]
     SessionStart,
-    /// A subagent begins.
+    #[strum(message = "subagent began")]
     AgentStart,
     /// A chain begins with the context of another.
+    #[strum(message = "fork")]
     Fork,
 }
 
 impl Cause {
     /// What stood before the loss, in plain words.
     pub fn words(self) -> &'static str {
-        match self {
-            Self::Compaction => "compaction",
-            Self::Microcompact => "old results cleared",
-            Self::ModelSwap => "model changed",
-            Self::TtlExpiry => "cache expired",
-            Self::VersionChange => "client updated",
-            Self::Resume => "session resumed",
-            Self::EffortChange => "effort changed",
-            Self::MetaInjection => "skill or reminder came in",
-            Self::PlanMode => "plan mode",
-            Self::RewindOrShrink => "conversation went back",
-            Self::WorkspaceEdit => "CLAUDE.md or .claude/ written",
-            Self::MutationAtHuman => "unknown, at a prompt",
-            Self::MutationAtTool => "unknown, between tool calls",
-            Self::SessionStart => "session began",
-            Self::AgentStart => "subagent began",
-            Self::Fork => "fork",
-        }
+        self.get_message().unwrap_or_default()
     }
 }
 

@@ -24,11 +24,10 @@ pub enum Strength {
 }
 
 /// Kinds of breaks (policies.md 1.7).
-#[derive(
-    Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, strum::IntoStaticStr, strum::VariantArray,
-)]
-#[strum(const_into_str, serialize_all = "snake_case")]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize)]
 #[serde(rename_all = "snake_case")]
+#[derive(strum::IntoStaticStr, strum::VariantArray)]
+#[strum(const_into_str, serialize_all = "snake_case")]
 pub enum BreakClass {
     /// An edit whose old text stood in the context of the log and no longer does.
     EditSourceLost,
