@@ -3,13 +3,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
-use std::path::PathBuf;
+use std::path::{Component, Path, PathBuf};
 
 use serde_json::{Value, json};
 
 use crate::base::damage::Reason;
 use crate::base::data::Data;
-use crate::base::error::Result;
+use crate::base::error::{Error, Result};
 use crate::base::id::Id;
 use crate::base::numbers::DAY_MS;
 use crate::base::visible::{Shown as _, quoted};
@@ -73,6 +73,28 @@ impl QuestionArgs {
     }
 }
 
+/// What the names of projects have to contain. A way that begins here is the path that it leads to.
+///
+/// # Errors
+/// If it could be a part of any name.
+fn project_part(text: &str, here: Option<&Path>) -> Result<String> {
+    let begins_here = matches!(Path::new(text).components().next(), Some(Component::CurDir | Component::ParentDir));
+    let mut path = PathBuf::new();
+    for part in here.into_iter().flat_map(Path::components).chain(Path::new(text).components()) {
+        match part {
+            Component::CurDir => {}
+            Component::ParentDir => _ = path.pop(),
+            part => path.push(part),
+        }
+    }
+    let part = if begins_here { path.to_string_lossy().into_owned() } else { text.trim_end_matches('/').to_owned() };
+    if part.chars().any(char::is_alphanumeric) {
+        return Ok(part);
+    }
+    Err(Error::usage(format!("--project {}: names no project", quoted(text)))
+        .hint("write a part of the name of its directory, its path, or `.` for the current directory"))
+}
+
 fn flag(name: &str, value: Option<&str>) -> Option<String> {
     value.map(|value| format!("{name} {}", quoted(value)))
 }
@@ -98,11 +120,12 @@ impl Input {
         output: &OutputArgs,
         context: &mut Context<'_>,
     ) -> Result<Self> {
+        let here = context.env.current_dir.as_deref();
         let mut input = Self::open(InputRequest {
             data: Data::new(args.rules_dir.as_deref())?,
             roots: discover::roots(&args.input_dir, &context.env.places),
             window,
-            project: args.project.clone(),
+            project: args.project.as_deref().map(|text| project_part(text, here)).transpose()?,
             threads: args.threads,
             lake: args.lake.clone().or_else(|| context.env.lake_dir()).filter(|_| !args.no_lake),
             tier,

@@ -711,7 +711,24 @@ fn a_project_that_matches_nothing_is_told_so() {
     one.write(".claude/projects/p/one.jsonl", "");
     let told = one.run(&["ingest", "-p", "nosuch"]).err;
     assert!(told.contains("1 file is there, of these projects: p"), "{told}");
-    assert_eq!(busy_home().run(&["ingest", "-p", "home/u"]).exit, Exit::Done);
+    assert_eq!(busy_home().run(&["ingest", "-p", "home/u/"]).exit, Exit::Done);
+}
+
+#[test]
+fn a_project_is_named_by_the_way_to_it_from_here() {
+    let home = Home::new();
+    for (name, path) in [("here", "work"), ("below", "work/below"), ("beside", "beside"), ("other", "other")] {
+        let folder: String =
+            home.path(path).to_str().unwrap().chars().map(|c| if c.is_alphanumeric() { c } else { '-' }).collect();
+        home.write(&format!(".claude/projects/{folder}/{name}.jsonl"), session(name, 4));
+    }
+    let sessions = |project: &str| home.json(&["ingest", "-p", project])["totals"]["sessions"].clone();
+    assert_eq!([".", "./below/", "../beside", "other"].map(sessions), [2, 1, 1, 1]);
+    for project in ["", "/", "-", "*"] {
+        let refused = home.run(&["ingest", "-p", project]);
+        assert_eq!((refused.exit, refused.out.as_str()), (Exit::Usage, ""), "{project}");
+        assert!(refused.err.contains("names no project"), "{}", refused.err);
+    }
 }
 
 /// Output whose reader has gone away.
