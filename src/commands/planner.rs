@@ -181,6 +181,7 @@ fn show_sweep(
     }
     report::sweep(keys, rows).write(context.out, args.asked.output.form(), context.width)?;
     if args.asked.output.form() != TableFormat::Csv {
+        writeln!(context.out, "\n{}", report::SWEPT)?;
         for arm in rows.chunk_by(|a, b| a.arm == b.arm).filter(|arm| arm.len() > 1) {
             if arm.windows(2).all(|pair| pair[0].tally == pair[1].tally) {
                 writeln!(context.out, "{}: no effect", arm[0].arm)?;

@@ -36,7 +36,8 @@ pub struct InputArgs {
     /// ~/.config/devboy/telemetry/events and ~/.devboy/telemetry.
     #[arg(long, value_name = "PATH", alias = "from")]
     pub input_dir: Vec<PathBuf>,
-    /// Only projects whose directory name contains this, in any case; a path works as well, `.` is the current directory.
+    /// Only projects whose directory name contains this, in any case; a path works as well, and `.` is the current
+    /// directory.
     #[arg(short, long, value_name = "TEXT", allow_hyphen_values = true)]
     pub project: Option<String>,
     /// Worker threads; all cores by default. The result is the same for any number.

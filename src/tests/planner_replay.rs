@@ -184,7 +184,7 @@ fn each_knob_gets_a_row_per_value_and_planner_and_a_knob_without_effect_is_said_
     assert!(published.clone().any(|cell| cell["added"] == cell["books"]["sent"] && cell["added"] != 0));
     assert!(sent("700") > 0 && sent("700") < 54);
     let probability = sweep("min_followup_probability=0.1,0.3,0.9").out;
-    assert!(probability.contains("0.9"), "{probability}");
+    assert!(probability.contains("0.9") && probability.contains("\nexact: asked for "), "{probability}");
     let without = sweep("enrichment.respect_rate_limits=true,false").out;
     assert!(without.contains("configured: no effect"), "{without}");
     for (odd, word) in [

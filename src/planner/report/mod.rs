@@ -14,7 +14,7 @@ use crate::telemetry::effectiveness::Effectiveness;
 
 pub use crate::planner::report::json::sessions;
 pub use json::{json, sweep_json};
-pub use tables::{sweep, write};
+pub use tables::{SWEPT, sweep, write};
 
 /// Everything that a planner replay says.
 #[derive(Clone, Debug, PartialEq)]

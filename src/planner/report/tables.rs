@@ -210,6 +210,11 @@ fn declines(report: &PlannerReport) -> Table {
     table
 }
 
+/// What the columns of [`sweep`] mean.
+pub const SWEPT: &str = "exact: asked for within three calls; saved: calls of the agent that need not have run; \
+                         added: calls for nothing or twice; needed: declined, and asked for within five calls; \
+                         waited: by how much results came later";
+
 /// What each value of the swept keys would do.
 pub fn sweep(keys: &[String], rows: &[PlannerSweepRow]) -> Table {
     let figures = ["planner", "#sent", "#exact", "#exact%", "#saved", "#added", "#declined", "#needed", "#waited ms"];
@@ -296,7 +301,7 @@ fn words(arm: &PlannerArm) -> String {
     }
     format!(
         "{}: {} prefetched, {} asked for exactly within three calls. {} of the agent need not have run, {} ran for \
-         nothing or twice. Answers come {} later in all; the agent is spared {} of waiting for its own calls.",
+         nothing or twice. Results come {} later in all; the agent is spared {} of waiting for its own calls.",
         arm.name,
         thousands(total.sent()),
         thousands(total.near.exact),
