@@ -15,7 +15,7 @@ use crate::shell::context::Context;
 /// The configuration file: the one named, else `DEVBOY_CONFIG`, else the default.
 pub fn config_path(named: Option<&PathBuf>, context: &Context<'_>) -> Result<PathBuf> {
     named.cloned().or_else(|| context.env.config_file()).ok_or_else(|| {
-        Error::failed("no place for the configuration: HOME is not set").hint("name the file, or set DEVBOY_CONFIG")
+        Error::failed("no place for the configuration: HOME is not set").hint("set HOME, or DEVBOY_CONFIG to the file")
     })
 }
 

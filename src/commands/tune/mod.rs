@@ -131,7 +131,7 @@ fn has_telemetry(file: &SettingsFile, context: &Context<'_>) -> Result<bool> {
 fn settings(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     let home = context.env.claude_places().home;
     if !home.as_ref().is_some_and(|home| home.is_dir()) {
-        let place = home.as_ref().map_or_else(|| "no home".to_owned(), |home| format!("no {}", home.shown()));
+        let place = home.as_ref().map_or_else(|| "HOME is not set".to_owned(), |home| format!("no {}", home.shown()));
         let told = format_args!(
             "settings: Claude Code was not used here yet ({place}); CLAUDE_CONFIG_DIR says where it keeps its files; `devboy \
              doctor` shows where it was looked for, and `devboy tune claude-settings --input-dir DIR` takes other logs"
