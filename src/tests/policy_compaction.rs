@@ -127,6 +127,34 @@ fn the_head_goes_and_the_tail_begins_where_a_person_wrote() {
 }
 
 #[test]
+fn a_fork_begins_with_what_a_compaction_left_of_the_thread_before() {
+    let mut log = talk(6);
+    log.agent("later").back_to(8).human(20).ask(1_430, 20, 0).says(20);
+    log.agent("off that").back_to(12).human(20).ask(1_450, 40, 0);
+    log.agent("earlier").back_to(6).human(20).ask(1_330, 20, 0);
+    let (sent, attempts) = compact(&log.done(), &params(), CompactionTrigger::Tokens(1_400));
+    assert_eq!(outcomes(&attempts), [(8, AttemptEnd::Ok)], "nothing is summarised twice");
+    let [parent, later, off_that, earlier] = [8, 12, 13, 14].map(|request: usize| &sent[request]);
+    for fork in [later, off_that] {
+        assert_eq!(fork.view.items[..3], parent.view.items[..3]);
+    }
+    assert_eq!(later.view.tokens(), parent.view.tokens() + 10 + 20);
+    assert_eq!(off_that.view.tokens(), later.view.tokens() + 20 + 20);
+    assert_eq!(earlier.view, earlier.logged);
+}
+
+#[test]
+fn what_writes_a_summary_of_the_log_is_not_summarised() {
+    let mut log = talk(4);
+    log.agent("a").back_to(7).human(40).ask(1_400, 40, 0);
+    let mut timeline = log.done();
+    let attempts = |timeline: &Timeline| outcomes(&compact(timeline, &params(), CompactionTrigger::Tokens(1_400)).1);
+    assert_eq!(attempts(&timeline), [(8, AttemptEnd::Ok)]);
+    timeline.chains[1].agent_type = timeline.names.intern("compact");
+    assert!(attempts(&timeline).is_empty());
+}
+
+#[test]
 fn with_align_message_the_tail_begins_at_any_message_but_never_inside_a_pair() {
     let timeline = talk(6).done();
     let tail = |keep_tokens| {

@@ -25,7 +25,7 @@ use crate::base::error::{Error, Result};
 use crate::base::model_id::normalise;
 use crate::base::names::Sym;
 use crate::base::numbers::thousands;
-use crate::logs::timeline::requests::Timeline;
+use crate::logs::timeline::requests::{Chain, Timeline};
 use crate::logs::trace::{Millis, NO_TIME};
 use crate::whatif::chosen::{Policy, PolicyConfigs, PolicyEntry};
 use crate::whatif::clearing::{Cleared, Micro, clearings, replayed};
@@ -39,6 +39,7 @@ use crate::whatif::compaction::tables as report;
 use crate::whatif::sim::breakage::files::edit_ages;
 use crate::whatif::sim::money::Prices;
 use crate::whatif::sim::params::{PolicyConfig, ReadOnlyWith};
+use crate::whatif::sim::unlogged::SUMMARISER;
 use crate::whatif::sim::view::{
     ContextView, ExtraCall, Item, ItemKey, RequestMoment, Stage, StageJournal, StageOutput, tokens,
 };
@@ -73,6 +74,10 @@ pub struct Compaction {
     tokens: Arc<[u32]>,
     journal: StageJournal<CompactionAttempt>,
     chain: ChainState,
+    /// Made items so far.
+    made: u32,
+    /// From which request on which cut stood, or none did: what a chain begins with that is forked off another.
+    cuts: Vec<(u32, Option<Cut>)>,
     /// The summariser, where the parameters name one whose price is known.
     summarizer: Option<Sym>,
 }
@@ -81,13 +86,15 @@ pub struct Compaction {
 struct ChainState {
     gate: AttemptGate,
     cut: Option<Cut>,
-    made: u32,
     splice: Splice,
     last: Option<u32>,
     begun: Option<Millis>,
+    /// Whether it writes the summary of a compaction of the log: nothing summarises that.
+    is_summariser: bool,
 }
 
 /// What a compaction leaves: `made` stands for everything before the block `first`.
+#[derive(Clone, Copy, PartialEq)]
 struct Cut {
     first: u32,
     made: [Item; 3],
@@ -108,6 +115,8 @@ impl Compaction {
             tokens,
             journal,
             chain: ChainState::default(),
+            made: 0,
+            cuts: Vec::new(),
             summarizer: None,
         }
     }
@@ -136,7 +145,8 @@ impl Compaction {
     fn wants(&self, moment: &RequestMoment<'_>, context_tokens: u64) -> bool {
         let request = moment.timeline.request(moment.request);
         let trigger = self.trigger_at(moment.timeline, request.version);
-        trigger.is_some_and(|trigger| context_tokens >= trigger || self.is_aged(request.start))
+        let is_large = |trigger: u64| context_tokens >= trigger || self.is_aged(request.start);
+        !self.chain.is_summariser && trigger.is_some_and(is_large)
     }
 
     /// The tokens from which on a client of this version compacts; none if nothing makes it.
@@ -203,13 +213,20 @@ impl Compaction {
         let cut = Cut { first, made };
         cut.apply(view);
         self.chain.cut = Some(cut);
-        self.chain.made += 3;
+        self.made += 3;
         AttemptEnd::Ok
+    }
+
+    /// The cut that stood when a request was sent; none of one that is still to come.
+    fn cut_at(&self, timeline: &Timeline, request: u32) -> Option<Cut> {
+        let chain = timeline.requests.get(request as usize)?.chain;
+        let known = self.cuts.partition_point(|&(from, _)| from <= request);
+        self.cuts[..known].last().filter(|&&(from, _)| timeline.request(from).chain == chain).and_then(|&(_, cut)| cut)
     }
 
     fn made_items(&self) -> [Item; 3] {
         let sizes = [self.params.summary_tokens, self.sheet.client.acknowledgement_tokens, self.params.reattach_tokens];
-        let mut number = FIRST_MADE + self.chain.made;
+        let mut number = FIRST_MADE + self.made;
         sizes.map(|tokens| {
             number += 1;
             Item { key: ItemKey::Made(number - 1), tokens, kept_chars: 0 }
@@ -236,7 +253,10 @@ impl Stage for Compaction {
     fn begin(&mut self, timeline: &Timeline, chain: u32) {
         let starts = timeline.requests_of(chain).iter().map(|request| request.start);
         let begun = starts.filter(|&start| start != NO_TIME).min();
-        self.chain = ChainState { begun, ..ChainState::default() };
+        let Chain { ref segments, agent_type, .. } = *timeline.chain(chain);
+        let cut = self.cut_at(timeline, timeline.segments[segments.start as usize].after);
+        let is_summariser = timeline.names.text(agent_type) == SUMMARISER;
+        self.chain = ChainState { cut, begun, is_summariser, ..ChainState::default() };
         let named = Some(&self.params.summarizer_model).filter(|named| !named.is_empty());
         self.summarizer = named.and_then(|named| timeline.names.find(&normalise(named)));
     }
@@ -261,6 +281,9 @@ impl Stage for Compaction {
         let context_tokens = self.context_tokens(moment, view);
         if self.wants(moment, context_tokens) {
             self.attempt(moment, context_tokens, view, output);
+        }
+        if self.cut_at(moment.timeline, moment.request) != self.chain.cut {
+            self.cuts.push((moment.request, self.chain.cut));
         }
         self.chain.last = Some(moment.request);
     }

@@ -18,7 +18,7 @@ use crate::whatif::sim::simulator::Simulator;
 use crate::whatif::sim::sizes::surplus;
 
 /// The kind of agent that writes the summary of a compaction (`rules/timeline.toml`, `helper_agents`).
-const SUMMARISER: &str = "compact";
+pub(crate) const SUMMARISER: &str = "compact";
 
 /// Estimates of what the log does not have (policies.md 8). None of it is in any bill here.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize)]
