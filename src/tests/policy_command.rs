@@ -1036,6 +1036,21 @@ fn a_stack_acts_in_one_order_and_tells_what_its_parts_do_to_each_other() {
     assert_eq!(three["params"].as_object().unwrap().len(), 4);
 }
 
+/// What is tried beside the parameters is sent once, and priced with a cache and without.
+#[test]
+fn a_setting_of_the_router_costs_the_same_whether_it_is_tried_or_set() {
+    let home = home();
+    let twice = ["--set", "prompt-cache.layout=agent-runtime", "--set", "prompt-cache.double_system=on"];
+    for more in [&[][..], &twice] {
+        let found = report(&home, "history-trim", more)["details"]["history-trim"].clone();
+        let tried = found["variants"].as_array().unwrap();
+        let tried = tried.iter().find(|one| one["name"].as_str().unwrap().contains("defaults")).unwrap();
+        for key in ["cached", "uncached", "outcome"] {
+            assert_eq!(tried[key], found["as_set"][key], "{key} {more:?}");
+        }
+    }
+}
+
 /// A compaction of the log took away the text of the only edit.
 #[test]
 fn an_edit_whose_text_the_log_had_lost_itself_cannot_lose_it() {

@@ -254,7 +254,8 @@ impl Stage for Compaction {
         let starts = timeline.requests_of(chain).iter().map(|request| request.start);
         let begun = starts.filter(|&start| start != NO_TIME).min();
         let Chain { ref segments, agent_type, .. } = *timeline.chain(chain);
-        let cut = self.cut_at(timeline, timeline.segments[segments.start as usize].after);
+        let opening = timeline.segments.get(segments.start as usize);
+        let cut = opening.and_then(|opening| self.cut_at(timeline, opening.after));
         let is_summariser = timeline.names.text(agent_type) == SUMMARISER;
         self.chain = ChainState { cut, begun, is_summariser, ..ChainState::default() };
         let named = Some(&self.params.summarizer_model).filter(|named| !named.is_empty());
