@@ -4,6 +4,7 @@
 //! Only what is written again can be seen. A field that informs without being repeated (a text, a status, a yes or no) is
 //! *not followed* and judged by nobody.
 
+use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
@@ -59,26 +60,56 @@ impl CallFields {
         fields
     }
 
-    /// Adds the rows of a file. Of copies of an answer each may have seen more of what came later.
+    /// Adds the rows of a file.
     fn add(&mut self, file: &FileTimeline) {
         for block in file.rows.blocks.iter().filter(|block| block.kind == BlockKind::ToolResult) {
             let is_read = block.chars == 0 || block.tokens[VOCABULARY] > 0;
             *self.is_read.entry((block.call, block.named)).or_default() |= is_read;
         }
         let symbols = self.names.absorb(&file.names);
+        let mut told: IdMap<(Id, Id), JsonAnswer> = IdMap::default();
         for row in &file.rows.fields {
             let block = &file.rows.blocks[row.block as usize];
             if !block.call.is_some() {
                 continue;
             }
-            let answer = self.answers.entry((block.call, block.named)).or_default();
+            let answer = told.entry((block.call, block.named)).or_default();
             answer.tokens = answer.tokens.max(u64::from(block.tokens[VOCABULARY]));
-            let field = answer.fields.entry(symbols[row.name.0 as usize]).or_default();
-            field.tokens = field.tokens.max(u64::from(row.tokens[VOCABULARY]));
-            field.values = field.values.max(row.values);
-            field.used = field.used.max(row.used);
-            field.how |= row.how;
+            let field = AnswerField {
+                tokens: u64::from(row.tokens[VOCABULARY]),
+                values: row.values,
+                used: row.used,
+                how: row.how,
+            };
+            answer.fields.entry(symbols[row.name.0 as usize]).or_default().merge(field);
         }
+        let unnamed = self.names.intern(FieldRow::OTHER);
+        told.into_iter().for_each(|(key, answer)| self.answers.entry(key).or_default().merge(answer, unnamed));
+    }
+}
+
+impl JsonAnswer {
+    /// Adds what a copy in another file says, which may have seen more of what came later. Without its call beside it no field has
+    /// a name: then it says nothing where another copy does.
+    fn merge(&mut self, copy: Self, unnamed: Sym) {
+        let names = |answer: &Self| answer.fields.keys().filter(|name| **name != unnamed).count();
+        match names(self).cmp(&names(&copy)) {
+            Ordering::Less => *self = copy,
+            Ordering::Equal => {
+                self.tokens = self.tokens.max(copy.tokens);
+                copy.fields.into_iter().for_each(|(name, field)| self.fields.entry(name).or_default().merge(field));
+            }
+            Ordering::Greater => {}
+        }
+    }
+}
+
+impl AnswerField {
+    fn merge(&mut self, copy: Self) {
+        self.tokens = self.tokens.max(copy.tokens);
+        self.values = self.values.max(copy.values);
+        self.used = self.used.max(copy.used);
+        self.how |= copy.how;
     }
 }
 

@@ -185,6 +185,37 @@ fn keys_that_are_data_have_no_names_and_nothing_of_an_answer_stands_in_the_lake(
     assert!(named.out.contains(TOOL), "{}", named.out);
 }
 
+/// Other makers' models number their calls anew in each answer.
+#[test]
+fn keys_have_names_only_where_the_call_of_their_own_message_says_so() {
+    let given_again = |record: Record, number: usize| record.set("uuid", format!("r-{number}"));
+    let home = home_of(vec![
+        user("p", "go"),
+        calls("m1", "call_0", TOOL, json!({})),
+        given_again(answers("call_0", json!({ "plain_key": "value-number-1" }).to_string()), 1),
+        calls("m2", "call_0", "Bash", json!({ "command": "cat /srv/private.json" })),
+        given_again(answers("call_0", json!({ "secretkey": "value-number-2" }).to_string()), 2),
+        calls("m3", "call_0", TOOL, json!({})),
+        given_again(answers("call_0", json!({ "other_key": "value-number-3" }).to_string()), 3),
+    ]);
+    assert_eq!(fields(&home).keys().collect::<Vec<_>>(), ["other names", "other_key", "plain_key"]);
+    assert!(memchr::memmem::find(&all_bytes(&home.lake()), b"secretkey").is_none());
+}
+
+#[test]
+fn a_copy_of_an_answer_without_its_call_adds_no_field() {
+    let records = vec![
+        user("p", "go"),
+        calls("m1", "c1", TOOL, json!({})),
+        answers("c1", json!({ "id": "PRJ-301", "note": "note-of-length" }).to_string()),
+        writes("m2", "PRJ-301"),
+    ];
+    let home = home_of(records.clone());
+    let whole = fields(&home);
+    place(&home, "s-later", records[2..].to_vec());
+    assert_eq!(fields(&home), whole);
+}
+
 #[test]
 fn what_is_no_json_is_counted_and_nothing_else_is_said() {
     let home = home_of(vec![

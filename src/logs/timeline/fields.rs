@@ -30,7 +30,8 @@ pub struct FieldFollower<'r> {
     written: Occurrences<()>,
     /// Values that answers told, by their first word and their form: few forms, however many values begin with a word.
     told: Occurrences<Vec<Told>>,
-    asked: IdMap<Id, Asked>,
+    /// The latest call of each id, by chain: other makers' models give ids again.
+    asked: IdMap<(u32, Id), Asked>,
     /// By row of `found`: the message that asked for the answer.
     messages: Vec<u32>,
     pub found: Vec<FieldRow>,
@@ -80,7 +81,10 @@ impl<'r> FieldFollower<'r> {
     pub fn call(&mut self, spot: TextSpot, call: Id, tool: &str, input: &[u8]) {
         let rules = &self.rules.fields;
         let is_named = !rules.data_tools.iter().any(|name| name == tool) || self.is_named_endpoint(tool, input);
-        self.asked.entry(call).or_insert(Asked { message: spot.message, is_named });
+        // Without an id nobody can tell whose the answer is.
+        if call.is_some() {
+            self.asked.insert((spot.chain, call), Asked { message: spot.message, is_named });
+        }
         let is_edit = rules.edit_tools.iter().any(|name| name == tool);
         let walked = each_scalar(&mut Cursor::new(input), b"", 0, &mut |key, text| {
             let is_place = self.rules.references.file_keys.iter().any(|known| known.as_bytes() == key);
@@ -115,7 +119,7 @@ impl<'r> FieldFollower<'r> {
         gauge: &mut (dyn TokenCounter + '_),
     ) {
         let unknown = Asked { message: NONE, is_named: false };
-        let asked = self.asked.get(&call).copied().unwrap_or(unknown);
+        let asked = self.asked.get(&(spot.chain, call)).copied().unwrap_or(unknown);
         let Some(fields) = fields_of(text, &self.rules.fields, asked.is_named) else { return };
         for field in fields {
             let row = self.found.len() as u32;
