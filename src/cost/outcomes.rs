@@ -3,7 +3,7 @@
 use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};
 
-use crate::base::id::Id;
+use crate::base::id::{Id, IdSet};
 use crate::base::names::Sym;
 use crate::logs::timeline::requests::{BlockKind, NONE, Segment, SegmentCause, Timeline, ToolCall};
 
@@ -89,8 +89,8 @@ fn read_again(timeline: &Timeline) -> HashSet<u32> {
             }
         }
         // What came with the request itself may have been cleared as well.
-        for call in cleared.get(&index).into_iter().flatten() {
-            forget(&mut shown, call);
+        if let Some(cleared) = cleared.get(&index) {
+            keep(&mut shown, |text| !cleared.contains(&text.call));
         }
     }
     again
@@ -102,30 +102,22 @@ fn go_back(timeline: &Timeline, segment: &Segment, shown: &mut ShownTexts) {
     if !goes_back || timeline.request(segment.after).chain != segment.chain {
         return shown.clear();
     }
+    keep(shown, |text| text.request <= segment.after);
+}
+
+/// Takes all texts out of the context but some.
+fn keep(shown: &mut ShownTexts, is_kept: impl Fn(&Shown) -> bool) {
     shown.retain(|_, texts| {
-        texts.retain(|_, shown| shown.request <= segment.after);
+        texts.retain(|_, text| is_kept(text));
         !texts.is_empty()
     });
 }
 
 /// The calls whose results were cleared before a request.
-fn cleared(timeline: &Timeline) -> HashMap<u32, Vec<&ToolCall>> {
-    if timeline.clearings.is_empty() {
-        return HashMap::new();
-    }
-    let calls: HashMap<Id, &ToolCall> = timeline.calls.iter().map(|call| (call.id, call)).collect();
-    let mut cleared: HashMap<u32, Vec<&ToolCall>> = HashMap::new();
+fn cleared(timeline: &Timeline) -> HashMap<u32, IdSet<Id>> {
+    let mut cleared: HashMap<u32, IdSet<Id>> = HashMap::new();
     for clearing in &timeline.clearings {
-        let known = clearing.calls.iter().filter_map(|id| calls.get(id).copied());
-        cleared.entry(clearing.request).or_default().extend(known);
+        cleared.entry(clearing.request).or_default().extend(&clearing.calls);
     }
     cleared
-}
-
-/// Takes the text out of the context that a call brought.
-fn forget(shown: &mut ShownTexts, call: &ToolCall) {
-    let Some(texts) = shown.get_mut(&call.path) else { return };
-    if texts.get(&call.text).is_some_and(|shown| shown.call == call.id) {
-        texts.remove(&call.text);
-    }
 }

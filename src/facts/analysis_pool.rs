@@ -82,10 +82,11 @@ impl BodyStudy for Analyst<'_> {
         }
     }
 
-    fn quote(&mut self, call: Id, text: &str) {
-        if self.studies.is_new(BodyFacts::quoted_by(call)) {
-            let facts = BodyFacts::quote(call, self.studies.vocabularies, quotable::quoted_texts(text));
-            self.found.push(facts);
+    fn quote(&mut self, message: Id, call: Id, text: &str) {
+        let body = BodyFacts::quoted_by(message, call);
+        if self.studies.is_new(body) {
+            let (counted, texts) = (self.studies.vocabularies, quotable::quoted_texts(text));
+            self.found.push(BodyFacts { body, counted, texts, ..BodyFacts::default() });
         }
     }
 

@@ -85,14 +85,9 @@ pub struct BodyFacts {
 }
 
 impl BodyFacts {
-    /// Facts about what a call quotes: they are no facts about a body, but kept like them under a name of their own.
-    pub fn quote(call: Id, counted: u8, texts: LineHashes) -> Self {
-        Self { body: Self::quoted_by(call), counted, texts, ..Self::default() }
-    }
-
-    /// The name under which is kept what a call quotes.
-    pub fn quoted_by(call: Id) -> Id {
-        Id::of(&[b"quoted by ", call.0.as_slice()].concat())
+    /// The name under which is kept what a call of a message quotes: these are no facts about a body, but kept like them.
+    pub fn quoted_by(message: Id, call: Id) -> Id {
+        Id::of(&[b"quoted by ", message.0.as_slice(), &call.0].concat())
     }
 }
 

@@ -522,7 +522,7 @@ impl Lake {
     fn add_facts(&self, next: &mut Manifest, news: &News<'_>) -> Result<(), Trouble> {
         let calls = || news.all.iter().flat_map(|(_, rows)| &rows.calls);
         let answers = calls().filter_map(|row| row.answered).map(|answered| answered.body);
-        let quotes = calls().filter(|row| row.asked.is_some()).map(|row| BodyFacts::quoted_by(row.call));
+        let quotes = calls().filter_map(|row| Some(BodyFacts::quoted_by(row.asked?.message, row.call)));
         let live: IdSet<Id> = answers.chain(quotes).collect();
         let mut facts: Vec<&BodyFacts> = news.facts.iter().filter(|row| live.contains(&row.body)).collect();
         let known;

@@ -669,6 +669,7 @@ fn unplaced(call: &Canonical<'_>) -> Call {
     };
     Call {
         id: call.id,
+        message: asked.message,
         tool: asked.tool,
         chain: 0,
         step: 0,
@@ -738,7 +739,7 @@ fn left(rewinds: &[(&File<'_>, Vec<Rewind>)], history: &History, index: &CallInd
     let mut left: BTreeMap<usize, usize> = BTreeMap::new();
     for (file, rewinds) in rewinds {
         let mut chains: BTreeMap<u32, RewoundChain> = BTreeMap::new();
-        let found = |row: &CallRow| Some((row.asked?, index.find(row.call, row.asked?.ts)?));
+        let found = |row: &CallRow| Some((row.asked?, index.find(row.call, row.asked?.message)?));
         let calls = file.rows.rows.calls.iter().filter_map(found);
         for (asked, call) in calls {
             let chain = &history.chains[history.calls[call].chain as usize];
@@ -809,7 +810,7 @@ fn cleared_marks<'a>(files: &'a [File<'a>]) -> Vec<(&'a File<'a>, Vec<MarkRow>)>
 fn cleared(marked: &[(&File<'_>, Vec<MarkRow>)], history: &History, index: &CallIndex) -> BTreeMap<usize, usize> {
     let mut found: BTreeMap<(usize, Id), usize> = BTreeMap::new();
     for (file, marks) in marked {
-        let place = |row: &CallRow| Some((row.asked?.record, index.find(row.call, row.asked?.ts)?));
+        let place = |row: &CallRow| Some((row.asked?.record, index.find(row.call, row.asked?.message)?));
         let mut asked: Vec<(u32, usize)> = file.rows.rows.calls.iter().filter_map(place).collect();
         asked.sort_unstable();
         let mut asked = asked.into_iter().peekable();
@@ -823,7 +824,7 @@ fn cleared(marked: &[(&File<'_>, Vec<MarkRow>)], history: &History, index: &Call
                 *next = (*next).max(call + 1);
             }
             let known = own.get(&mark.id).copied();
-            let Some(call) = known.or_else(|| index.find(mark.id, NO_TIME)) else { continue };
+            let Some(call) = known.or_else(|| index.find(mark.id, Id::NONE)) else { continue };
             let before = next.get(&history.calls[call].chain).map_or(call + 1, |&next| next);
             let known = found.entry((call, mark.other)).or_insert(before);
             *known = (*known).max(before);

@@ -22,8 +22,8 @@ pub trait BodyStudy {
     fn rest(&mut self, id: Id, text: &[u8]);
     /// The `tool_use` id of a call.
     fn call(&mut self, id: &[u8]) -> Handle;
-    /// What the call quotes of earlier results.
-    fn quote(&mut self, call: Id, text: &str);
+    /// What a call of a message quotes of earlier results.
+    fn quote(&mut self, message: Id, call: Id, text: &str);
 }
 
 /// How much of a body is held as text. Longer ones have no shape and no values.

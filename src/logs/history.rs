@@ -16,6 +16,8 @@ use crate::logs::vocabulary::Vocabulary;
 pub struct Call {
     /// The `tool_use` id.
     pub id: Id,
+    /// The message that asks for it, `message.id` or what stands for it: other makers' models give ids of calls again.
+    pub message: Id,
     /// Tool name.
     pub tool: Sym,
     /// Index into [`History::chains`].
@@ -183,11 +185,11 @@ pub struct Merged {
     pub sidecar_files: u64,
 }
 
-/// Where calls stand in a list, by id; of several with one id, by the time as well at which each was asked for.
+/// Where calls stand in a list, by id; of several with one id, by the message as well that asks for each.
 #[derive(Default)]
 pub struct CallIndex {
     by_id: IdMap<Id, usize>,
-    again: IdMap<(Id, Millis), usize>,
+    again: IdMap<(Id, Id), usize>,
 }
 
 impl CallIndex {
@@ -197,15 +199,15 @@ impl CallIndex {
         let mut index = Self { by_id, again: IdMap::default() };
         for (place, call) in calls.iter().enumerate() {
             if let Some(before) = index.by_id.insert(call.id, place) {
-                index.again.extend([before, place].map(|place| ((call.id, calls[place].ts), place)));
+                index.again.extend([before, place].map(|place| ((call.id, calls[place].message), place)));
             }
         }
         index
     }
 
-    /// The call of this id that was asked for then, else the last one of this id.
-    pub fn find(&self, id: Id, ts: Millis) -> Option<usize> {
-        self.again.get(&(id, ts)).or_else(|| self.by_id.get(&id)).copied()
+    /// The call of this id that a message asks for, else the last one of this id.
+    pub fn find(&self, id: Id, message: Id) -> Option<usize> {
+        self.again.get(&(id, message)).or_else(|| self.by_id.get(&id)).copied()
     }
 }
 

@@ -54,6 +54,8 @@ pub struct CallDraft {
     pub endpoint: String,
     /// The file that the input names, as it stands there.
     pub path: Option<Vec<u8>>,
+    /// What it quotes of earlier results, if somebody looks at that.
+    pub quote: Option<String>,
     /// What else the call tells; the rest is told by the record around it.
     pub asked: ToolUse,
 }
@@ -105,6 +107,13 @@ impl<'v> MessageDraft<'v> {
         self.damage.clear();
     }
 
+    /// Lets the study look at what a call of a message quotes.
+    pub fn study_quote(&mut self, message: Id, call: Id, quote: &str) {
+        if let Some(study) = &mut self.body.study {
+            study.quote(message, call, quote);
+        }
+    }
+
     /// Whether content is what a person may have typed: no result, and no wrapper at its start.
     pub fn is_typed(&self, content: Content) -> bool {
         self.is_said(content) && !self.opening.unwrap_or_default().is_wrapper
@@ -152,15 +161,12 @@ impl<'v> MessageDraft<'v> {
             _ => Handle::default(),
         };
         let call = id.map(id_of).unwrap_or_default();
-        if let Some(study) = &mut self.body.study
-            && let Some(text) = quoted(input, &self.guide.vocabulary.quoting_arguments)
-        {
-            study.quote(call, &text);
-        }
+        let quoting = &self.guide.vocabulary.quoting_arguments;
+        let quote = self.body.study.as_ref().and_then(|_| quoted(input, quoting));
         self.values.input(self.asked.len(), input);
         let (input_bytes, lines) = (saturated(input.len() as u64), fields.lines);
         let asked = ToolUse { input_bytes, handle, showing, lines, ..ToolUse::default() };
-        self.asked.push(CallDraft { call, tool, endpoint, path, asked });
+        self.asked.push(CallDraft { call, tool, endpoint, path, quote, asked });
     }
 
     fn draft_answered(&mut self, block: &BlockFields<'_>) {

@@ -213,9 +213,15 @@ impl<'v> Extractor<'v> {
             finished,
         });
         let mut blocks = Vec::with_capacity(self.draft.asked.len());
-        for CallDraft { call, tool, endpoint, path, asked } in std::mem::take(&mut self.draft.asked) {
-            if !tool.starts_with("mcp__") {
+        for CallDraft { call, tool, endpoint, path, quote, asked } in std::mem::take(&mut self.draft.asked) {
+            // Other makers' models give ids again.
+            if tool.starts_with("mcp__") {
+                self.draft.builtin_calls.remove(&call);
+            } else {
                 self.draft.builtin_calls.insert(call);
+            }
+            if let Some(quote) = quote {
+                self.draft.study_quote(message, call, &quote);
             }
             let block = self.trace.counters.blocks;
             self.trace.counters.blocks += 1;

@@ -14,7 +14,7 @@ use crate::base::id::{Id, IdMap};
 use crate::base::names::{Names, Sym};
 use crate::logs::corpus::Corpus;
 use crate::logs::history::{CallIndex, History};
-use crate::logs::trace::{CallRow, NO_TIME, Status, put_behind};
+use crate::logs::trace::{CallRow, Status, put_behind};
 
 /// How a value stood in an answer.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, strum::FromRepr)]
@@ -284,7 +284,7 @@ pub fn gather(corpus: &Corpus, history: &History, names: Arc<Names>, values: Vec
         let key = rows.source.key;
         for row in rows.rows.calls.iter().filter(|row| row.call.is_some()) {
             let CallRow { asked, answered, progress, .. } = *row;
-            let Some(call) = index.find(row.call, asked.map_or(NO_TIME, |asked| asked.ts)) else { continue };
+            let Some(call) = index.find(row.call, asked.map_or(Id::NONE, |asked| asked.message)) else { continue };
             if let Some(asked) = asked {
                 better(&mut inputs[call], (progress, key, asked.block), (file, asked.block));
             }

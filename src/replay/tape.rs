@@ -306,7 +306,7 @@ impl Tape {
 fn quotes(history: &History, facts: &[BodyFacts]) -> Vec<(u32, Vec<u32>)> {
     let is_quote = |facts: &&BodyFacts| facts.raw == Size::default() && !facts.texts.is_empty();
     let quotes: IdMap<Id, &BodyFacts> = facts.iter().filter(is_quote).map(|facts| (facts.body, facts)).collect();
-    let quoted_by = |call: &Call| quotes.get(&BodyFacts::quoted_by(call.id));
+    let quoted_by = |call: &Call| quotes.get(&BodyFacts::quoted_by(call.message, call.id));
     let calls = (0..).zip(&history.calls);
     calls.filter_map(|(index, call)| Some((index, quoted_by(call)?.texts.hashes().to_vec()))).collect()
 }

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use proptest::prelude::*;
 
+use crate::base::body_shape::BodyShape;
 use crate::base::id::Id;
 use crate::logs::history::{Call, Chain, Message};
 use crate::logs::timeline::requests::{self, Request, Timeline, ToolCall};
@@ -377,6 +378,20 @@ fn an_id_that_comes_back_in_another_message_is_another_call() {
     let answered: Vec<(u32, u32)> = timeline.calls.iter().map(|call| (call.asked, call.answered)).collect();
     assert_eq!(answered.len(), 6);
     assert!(answered.iter().all(|(asked, answer)| asked < answer && answer - asked <= 3), "{answered:?}");
+}
+
+#[test]
+fn an_answer_of_a_server_has_a_shape_though_another_tool_had_its_id() {
+    let list = serde_json::json!([{ "id": 1, "name": "one" }, { "id": 2, "name": "two" }]).to_string();
+    let records = [
+        asks("m1", "c", "Bash").at(1),
+        answers("c", "text").at(2).set("uuid", "r1"),
+        asks("m2", "c", "mcp__tracker__list").at(3),
+        answers("c", list).at(4).set("uuid", "r2"),
+    ];
+    let told = Told::of(&[("s", &log(&records))]);
+    let shapes: Vec<u8> = told.history.calls.iter().map(|call| call.shape).collect();
+    assert_eq!(shapes, [BodyShape::Unknown as u8, BodyShape::ArrayOfObjects as u8]);
 }
 
 /// A summary whose boundary stands in another file is that compaction.

@@ -54,7 +54,7 @@ impl BodyStudy for Blanks<'_> {
         Handle::default()
     }
 
-    fn quote(&mut self, _call: Id, _text: &str) {}
+    fn quote(&mut self, _message: Id, _call: Id, _text: &str) {}
 }
 
 fn measured(body: &mut Body<'_>, text: &[u8], piece_bytes: usize) -> Measured {

@@ -6,8 +6,9 @@
 //! once. [`replayed`] finds the clearings of the log again.
 
 use std::collections::BTreeSet;
+use std::iter;
 
-use crate::base::id::{Id, IdMap};
+use crate::base::id::Id;
 use crate::base::stats::Share;
 use crate::logs::timeline::requests::{Block, BlockKind, Clearing, Marks, NONE, Segment, SegmentCause, Timeline};
 use crate::whatif::compaction::CompactionThresholds;
@@ -187,7 +188,7 @@ pub fn plan(results: &[ResultSize], target_tokens: u64, min_saving_tokens: u64) 
 /// taken to have acted where the bill shows a context that shrank by as much as it would have freed. The client's own limits are used (any size, none protected); the rest is `params`.
 pub fn replayed(timeline: &Timeline, params: &MicroParams, sheet: &CompactionThresholds) -> ClearingsReplayed {
     let rule = ClearingRule::new(timeline, params, sheet);
-    let mut done: BTreeSet<Id> = BTreeSet::new();
+    let mut done: BTreeSet<u32> = BTreeSet::new();
     let mut checks = Vec::new();
     for clearing in &timeline.clearings {
         let unlogged = rule.unlogged(clearing, &done);
@@ -196,7 +197,7 @@ pub fn replayed(timeline: &Timeline, params: &MicroParams, sheet: &CompactionThr
             checks.push(rule.check(clearing, &done, &unlogged));
         }
         done.extend(unlogged);
-        done.extend(clearing.calls.iter().copied());
+        done.extend(rule.named(clearing));
     }
     let judged: Vec<&ClearingCheck> = checks.iter().filter(|check| check.is_judged()).collect();
     let equal = Share::new(judged.iter().filter(|check| check.is_equal()).count() as u64, judged.len() as u64);
@@ -209,37 +210,53 @@ struct ClearingRule<'a> {
     timeline: &'a Timeline,
     params: &'a MicroParams,
     sheet: &'a CompactionThresholds,
-    /// Calls by their ids.
-    calls: IdMap<Id, u32>,
+    /// Calls with their ids.
+    calls: BTreeSet<(Id, u32)>,
 }
 
-/// A result with the client's estimate of its tokens.
-type Sized = (Id, u64);
+/// The call of a result, and the client's estimate of its tokens.
+type Sized = (u32, u64);
 
 impl<'a> ClearingRule<'a> {
     fn new(timeline: &'a Timeline, params: &'a MicroParams, sheet: &'a CompactionThresholds) -> Self {
-        let calls = timeline.calls.iter().enumerate().map(|(index, call)| (call.id, index as u32)).collect();
+        let calls = timeline.calls.iter().zip(0..).map(|(call, index)| (call.id, index)).collect();
         Self { timeline, params, sheet, calls }
     }
 
+    /// The call that an id means at a clearing: the last one before it in its chain, or in another one where that has none.
+    fn call(&self, clearing: &Clearing, id: Id) -> Option<u32> {
+        let of_id = || self.calls.range((id, 0)..=(id, NONE)).rev().map(|&(_, call)| call);
+        let asked = |call: u32| self.timeline.request_of_block(self.timeline.calls[call as usize].asked);
+        let requests = self.timeline.chain(clearing.chain).requests.start..clearing.request;
+        of_id().find(|&call| requests.contains(&asked(call))).or_else(|| of_id().next())
+    }
+
+    /// The calls that a clearing names, as far as they are in the logs.
+    fn named(&self, clearing: &Clearing) -> BTreeSet<u32> {
+        clearing.calls.iter().filter_map(|&id| self.call(clearing, id)).collect()
+    }
+
     /// Whether results of the call's tool are ever cleared.
-    fn is_clearable(&self, call: Id) -> bool {
-        let tool = self.calls.get(&call).map(|&call| self.timeline.calls[call as usize].tool);
-        tool.is_some_and(|tool| self.sheet.client.clears(self.timeline.names.text(tool)))
+    fn is_clearable(&self, call: u32) -> bool {
+        self.sheet.client.clears(self.timeline.names.text(self.timeline.calls[call as usize].tool))
     }
 
     /// Results among blocks, and others behind them, that still stand there.
-    fn results(&self, blocks: impl Iterator<Item = u32>, arrived: &[(Id, u32)], done: &BTreeSet<Id>) -> Vec<Sized> {
+    fn results(
+        &self,
+        blocks: impl Iterator<Item = u32>,
+        arrived: impl Iterator<Item = (u32, u32)>,
+        done: &BTreeSet<u32>,
+    ) -> Vec<Sized> {
         let blocks = blocks.map(|block| &self.timeline.blocks[block as usize]);
         let results = blocks.filter(|block| block.kind == BlockKind::ToolResult && block.call != NONE);
-        let shown = results.map(|block| (self.timeline.calls[block.call as usize].id, block.chars));
-        let all = shown.chain(arrived.iter().copied());
+        let all = results.map(|block| (block.call, block.chars)).chain(arrived);
         let standing = all.filter(|(call, _)| !done.contains(call) && self.is_clearable(*call));
         standing.map(|(call, chars)| (call, self.sheet.client.estimate(chars))).collect()
     }
 
     /// What the rule clears of these: calls, and the tokens that are freed.
-    fn cleared(&self, results: &[Sized]) -> (BTreeSet<Id>, u64) {
+    fn cleared(&self, results: &[Sized]) -> (BTreeSet<u32>, u64) {
         let client = &self.sheet.client;
         let protected = results.len().saturating_sub(client.micro_protect_last);
         let least = client.micro_min_bytes.div_ceil(u64::from(client.chars_per_token.max(1)));
@@ -258,7 +275,7 @@ impl<'a> ClearingRule<'a> {
     }
 
     /// Calls whose results went before a clearing without a record of it.
-    fn unlogged(&self, clearing: &Clearing, done: &BTreeSet<Id>) -> BTreeSet<Id> {
+    fn unlogged(&self, clearing: &Clearing, done: &BTreeSet<u32>) -> BTreeSet<u32> {
         let mut gone = BTreeSet::new();
         let segments = self.timeline.segments.iter();
         let own = |segment: &&Segment| segment.chain == clearing.chain && segment.requests.start < clearing.request;
@@ -266,8 +283,8 @@ impl<'a> ClearingRule<'a> {
         let compacted = segments.iter().rposition(|segment| segment.cause == SegmentCause::Compaction);
         let since = segments[compacted.unwrap_or(0)..].iter();
         for request in since.filter_map(|segment| self.shrinks(segment)) {
-            let known: BTreeSet<Id> = done.union(&gone).copied().collect();
-            let results = self.results(ShownBlocks::to(self.timeline, request).blocks(), &[], &known);
+            let known: BTreeSet<u32> = done.union(&gone).copied().collect();
+            let results = self.results(ShownBlocks::to(self.timeline, request).blocks(), iter::empty(), &known);
             let (calls, freed) = self.cleared(&results);
             if freed <= self.lost(request) {
                 gone.extend(calls);
@@ -292,12 +309,13 @@ impl<'a> ClearingRule<'a> {
         (segment.cause == SegmentCause::Shrink && !is_named && request > 0).then_some(request)
     }
 
-    fn check(&self, clearing: &Clearing, done: &BTreeSet<Id>, unlogged: &BTreeSet<Id>) -> ClearingCheck {
-        let done: BTreeSet<Id> = done.union(unlogged).copied().collect();
+    fn check(&self, clearing: &Clearing, done: &BTreeSet<u32>, unlogged: &BTreeSet<u32>) -> ClearingCheck {
+        let done: BTreeSet<u32> = done.union(unlogged).copied().collect();
         let results = self.in_context(clearing, &done);
         let (predicted, saved_tokens) = self.cleared(&results);
-        let logged: BTreeSet<Id> = clearing.calls.iter().copied().collect();
-        let is_there = |call: &&Id| self.calls.contains_key(*call);
+        let logged = self.named(clearing);
+        let not_in_logs = clearing.calls.iter().filter(|id| self.call(clearing, **id).is_none());
+        let not_in_logs = not_in_logs.collect::<BTreeSet<&Id>>().len() as u64;
         ClearingCheck {
             record: clearing.id.to_string(),
             total_tokens: results.iter().map(|(_, tokens)| tokens).sum(),
@@ -306,26 +324,27 @@ impl<'a> ClearingRule<'a> {
             logged_saved_tokens: clearing.tokens_saved,
             both: predicted.intersection(&logged).count() as u64,
             only_predicted: predicted.difference(&logged).count() as u64,
-            only_logged: logged.difference(&predicted).count() as u64,
+            only_logged: logged.difference(&predicted).count() as u64 + not_in_logs,
             unlogged: unlogged.len() as u64,
-            not_in_logs: (logged.len() - logged.iter().filter(is_there).count()) as u64,
+            not_in_logs,
         }
     }
 
     /// What stood in the context when it was cleared.
-    fn in_context(&self, clearing: &Clearing, done: &BTreeSet<Id>) -> Vec<Sized> {
+    fn in_context(&self, clearing: &Clearing, done: &BTreeSet<u32>) -> Vec<Sized> {
         let requests = &self.timeline.chain(clearing.chain).requests;
         let opens_empty = |request: u32| {
             let segment = &self.timeline.segments[self.timeline.request(request).segment as usize];
             segment.cause == SegmentCause::Compaction && segment.requests.start == request
         };
         if requests.contains(&clearing.request) && !opens_empty(clearing.request) {
-            return self.results(ShownBlocks::to(self.timeline, clearing.request).blocks(), &[], done);
+            return self.results(ShownBlocks::to(self.timeline, clearing.request).blocks(), iter::empty(), done);
         }
         // Compacted at once, or the log ends: no request shows what had come in.
         let before = clearing.request.checked_sub(1).filter(|before| requests.contains(before));
         let shown = before.map(|before| ShownBlocks::after(self.timeline, before));
-        self.results(shown.iter().flat_map(ShownBlocks::blocks), &clearing.arrived, done)
+        let arrived = clearing.arrived.iter().filter_map(|&(id, chars)| Some((self.call(clearing, id)?, chars)));
+        self.results(shown.iter().flat_map(ShownBlocks::blocks), arrived, done)
     }
 }
 

@@ -6,16 +6,15 @@
 //! A result that is sent in fewer tokens is written to the cache once and read from it many times, so that a share of
 //! tool-response tokens says little about the bill.
 
-use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
 use serde_json::{Value, json};
 
 use crate::base::error::{Error, Result};
-use crate::base::id::Id;
+use crate::base::id::{Id, IdMap};
 use crate::frames::input::Input;
 use crate::frames::input::timeline::TimelineDetail;
-use crate::logs::history::{Call, History};
+use crate::logs::history::History;
 use crate::logs::timeline::requests::Timeline;
 use crate::replay::input::ReplayInput;
 use crate::replay::reach::Reach;
@@ -70,21 +69,17 @@ impl ReplayedLayers {
     }
 }
 
-/// Where each call of a history stands in the timeline. Of several of one id, as other makers' models give them, those of a
-/// session follow each other in both in the same order.
+/// Where each call of a history stands in the timeline.
 fn places_in(timeline: &Timeline, history: &History) -> Vec<Option<u32>> {
-    let mut known: HashMap<Id, HashMap<Id, VecDeque<u32>>> = HashMap::new();
-    for (index, call) in (0..).zip(&timeline.calls) {
-        let session = timeline.session_of(timeline.request(timeline.request_of_block(call.asked))).id;
-        known.entry(call.id).or_default().entry(session).or_default().push_back(index);
+    let mut known: IdMap<(Id, Id), u32> = IdMap::default();
+    for (index, call) in (0..).zip(&timeline.calls).filter(|(_, call)| call.id.is_some()) {
+        let message = timeline.request(timeline.request_of_block(call.asked)).id;
+        // One whose message has no id is known by its own.
+        for message in [message, Id::NONE] {
+            known.entry((message, call.id)).or_insert(index);
+        }
     }
-    let place = |call: &Call| {
-        let of_id = known.get_mut(&call.id)?;
-        let session = history.sessions[history.chains[call.chain as usize].session as usize].id;
-        let is_only = of_id.len() == 1 && of_id.values().all(|calls| calls.len() == 1);
-        if is_only { of_id.values().next()?.front().copied() } else { of_id.get_mut(&session)?.pop_front() }
-    };
-    history.calls.iter().map(place).collect()
+    history.calls.iter().map(|call| known.get(&(call.message, call.id)).copied()).collect()
 }
 
 fn sent(laid: &ReplayInput, scenario: &Scenario, places: &[Option<u32>]) -> Vec<SentResult> {
