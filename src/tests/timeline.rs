@@ -418,6 +418,9 @@ fn a_fork_repeats_nothing_and_goes_on_from_where_it_was_forked() {
         assert_eq!(causes(&timeline), [(SegmentCause::Start, NONE), (SegmentCause::Start, 0)]);
         assert_eq!(timeline.chains.len(), 2);
         assert_eq!(timeline.skipped["duplicate_record"], 3);
+        let came_in = [0, 1, 2].map(|request: usize| kinds(&timeline, &timeline.requests[request].inputs));
+        let results = || vec![BlockKind::ToolResult];
+        assert_eq!(came_in, [vec![BlockKind::Human], results(), results()]);
     }
 }
 

@@ -661,7 +661,8 @@ impl<'a> Assembly<'a> {
     }
 
     /// What of the pending nodes is in the context: those that the answer descends from, results, and summaries. Behind a
-    /// rewind, also what an abandoned request had been sent already.
+    /// rewind, also what an abandoned request had been sent already; in a fork, also what came since the last answer that it
+    /// was forked off.
     fn inputs(&mut self, parent: u32, tip: u32, pending: &[u32], opens: Option<(SegmentCause, u32)>) -> Vec<u32> {
         if tip == UNKNOWN {
             return pending.to_vec();
@@ -682,8 +683,9 @@ impl<'a> Assembly<'a> {
         let went_back = matches!(opens, Some((SegmentCause::Rewind, _)));
         let first = pending.first().copied().unwrap_or(NONE);
         let mut inputs: Vec<u32> = Vec::new();
-        if went_back {
-            inputs.extend(path.iter().rev().filter(|&&node| node < first));
+        if went_back || matches!(opens, Some((SegmentCause::Start, _))) {
+            let is_said = |node: u32| matches!(self.row(node).kind, RecordKind::Said);
+            inputs.extend(path.iter().rev().filter(|&&node| node < first && is_said(node)));
         }
         for &node in pending {
             let has = |kind| self.blocks_of(node).iter().any(|block| block.kind == kind);
