@@ -105,6 +105,9 @@ fn facts(file: &SourceRows, names: &Names) -> FileFacts {
             facts.add(At::Part(number), &[b"p", &part.to_le_bytes(), &words]);
         }
     }
+    if rows.marks.iter().any(|mark| mark.kind == MarkKind::Copied) {
+        facts.forked();
+    }
     // What was said is a fact as a prompt; where it stands in the tree is not.
     for mark in marks(file).iter().filter(|mark| mark.kind.is_event()) {
         facts.add(At::Record(mark.record), &[&[mark.kind as u8], &mark.id.0, &mark.other.0, &reader(mark.chain)]);
@@ -117,6 +120,8 @@ struct File<'a> {
     rows: &'a SourceRows,
     /// Decides between copies. If another file says all that this one does, it is asked for nothing but what may grow.
     age: FileStanding,
+    /// See [`marks`].
+    marks: Cow<'a, [MarkRow]>,
     /// Root record of each inline side-chain record, by record number.
     roots: BTreeMap<u32, Id>,
     /// Compactions by chain of the file, in order.
@@ -140,9 +145,10 @@ struct Mark {
 
 impl<'a> File<'a> {
     fn new(rows: &'a SourceRows, age: FileStanding) -> Self {
-        let (roots, compactions, prompts) = (side_chain_roots(rows), compactions(rows), prompts(rows));
+        let marks = marks(rows);
+        let (roots, compactions, prompts) = (side_chain_roots(&marks), compactions(rows, &marks), prompts(rows));
         let (chains, is_aside) = Default::default();
-        Self { rows, age, roots, compactions, prompts, chains, is_aside }
+        Self { rows, age, marks, roots, compactions, prompts, chains, is_aside }
     }
 
     /// Looks up the sessions of the file's chains.
@@ -211,8 +217,7 @@ fn named(file: &SourceRows, mark: &MarkRow) -> Mark {
 }
 
 /// Follows the parents of inline side-chain records up to the prompt that began the side chain.
-fn side_chain_roots(file: &SourceRows) -> BTreeMap<u32, Id> {
-    let marks = marks(file);
+fn side_chain_roots(marks: &[MarkRow]) -> BTreeMap<u32, Id> {
     let links = || marks.iter().filter(|mark| mark.kind == MarkKind::Link);
     let parents: IdMap<Id, Id> = links().map(|mark| (mark.id, mark.other)).collect();
     let mut known: IdMap<Id, Id> = IdMap::default();
@@ -240,11 +245,11 @@ fn side_chain_roots(file: &SourceRows) -> BTreeMap<u32, Id> {
 }
 
 /// Compactions of a file, a boundary and its summary once.
-fn compactions(file: &SourceRows) -> BTreeMap<u32, Vec<Mark>> {
+fn compactions(file: &SourceRows, marks: &[MarkRow]) -> BTreeMap<u32, Vec<Mark>> {
     let mut out: BTreeMap<u32, Vec<Mark>> = BTreeMap::new();
     let boundaries: IdSet<Id> =
-        file.rows.marks.iter().filter(|mark| mark.kind == MarkKind::Boundary).map(|mark| mark.id).collect();
-    for mark in marks(file).iter() {
+        marks.iter().filter(|mark| mark.kind == MarkKind::Boundary).map(|mark| mark.id).collect();
+    for mark in marks {
         let known = out.entry(mark.chain).or_default();
         let follows = known.last().is_some_and(|last| mark.record - last.record <= SUMMARY_WITHIN_RECORDS);
         let opens = match mark.kind {
@@ -720,7 +725,7 @@ fn rewinds<'a>(files: &'a [File<'a>]) -> Vec<(&'a File<'a>, Vec<Rewind>)> {
     let of_file = |file: &File<'_>| {
         let mut rewinds = Vec::new();
         let mut said: IdMap<(u32, Id), u32> = IdMap::default();
-        for mark in marks(file.rows).iter().filter(|mark| mark.kind == MarkKind::Said) {
+        for mark in file.marks.iter().filter(|mark| mark.kind == MarkKind::Said) {
             let MarkRow { chain, record, id, other, .. } = *mark;
             // What it goes on from, if that was said itself; else what was said first behind the same record.
             let first = if other.is_some() { *said.entry((chain, other)).or_insert(record) } else { 0 };

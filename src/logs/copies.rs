@@ -49,6 +49,8 @@ pub struct FileFacts {
     sessions: Vec<Id>,
     /// Whether the model was asked for something.
     asks: bool,
+    /// Whether it says itself that it repeats another log.
+    is_fork: bool,
     /// When something was said first and last; none if no record says when.
     said_at: Option<(Millis, Millis)>,
     /// Its records, those included that hold no fact.
@@ -76,6 +78,11 @@ impl FileFacts {
     fn spoke(&mut self, from: Millis, to: Millis) {
         let (first, last) = self.said_at.unwrap_or((from, to));
         self.said_at = Some((earlier(first, from), last.max(to)));
+    }
+
+    /// Notes that the file says itself that it repeats another log.
+    pub fn forked(&mut self) {
+        self.is_fork = true;
     }
 
     /// Adds a session, and when it spoke first and last as far as the file shows.
@@ -120,12 +127,14 @@ impl FileFacts {
 }
 
 /// What is known of a file once all files were looked at. The smallest one owns what several files say: the file that
-/// says something of its own, that began first, that ended first; where times do not tell, what the files say decides,
-/// never their names.
+/// says something of its own, that does not say itself that it is a fork, that began first, that ended first; where times do not
+/// tell, what the files say decides, never their names.
 #[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct FileStanding {
     /// Whether another file says all of it.
     pub is_repeated: bool,
+    /// Whether it says itself that it repeats another log.
+    pub is_fork: bool,
     /// When something was first said in it.
     pub first: Millis,
     /// When something was last said in it.
@@ -140,7 +149,7 @@ pub fn standings(mut files: Vec<FileFacts>) -> Vec<FileStanding> {
     let words: Vec<Id> = files.par_iter().map(FileFacts::words).collect();
     let standing = |(facts, words): (&FileFacts, &Id)| {
         let (first, last) = facts.said_at.unwrap_or((NO_TIME, NO_TIME));
-        FileStanding { is_repeated: false, first, last, digest: facts.digest(*words) }
+        FileStanding { is_repeated: false, is_fork: facts.is_fork, first, last, digest: facts.digest(*words) }
     };
     let mut out: Vec<FileStanding> = files.iter().zip(&words).map(standing).collect();
     // Whoever says all that a file says, says its last facts: most files have nobody to be compared with.
@@ -166,7 +175,7 @@ pub fn standings(mut files: Vec<FileFacts>) -> Vec<FileStanding> {
         out[index].is_repeated = others.any(|&other| {
             // Forks of one session, in which nothing was said since, are many and say the same.
             if words[other] == words[index] {
-                return !facts.asks || is_of(facts, &files[other]);
+                return !facts.asks || is_of(facts, &files[other]) || is_forked_off(facts, &files[other]);
             }
             let places = known.entry(other).or_insert_with(|| files[other].said.iter().copied().collect());
             says_all(facts, &files[other], places)
@@ -187,6 +196,11 @@ fn speaking_of(files: &[FileFacts]) -> IdMap<Id, Vec<usize>> {
     speaking
 }
 
+/// Whether a file says itself that it repeats another log, and the other one does not.
+fn is_forked_off(part: &FileFacts, whole: &FileFacts) -> bool {
+    part.is_fork && !whole.is_fork
+}
+
 /// Whether a file speaks of no session that the other does not speak of.
 fn is_of(part: &FileFacts, whole: &FileFacts) -> bool {
     part.sessions.iter().all(|session| whole.sessions.binary_search(session).is_ok())
@@ -196,7 +210,8 @@ fn is_of(part: &FileFacts, whole: &FileFacts) -> bool {
 type Places = IdMap<Id, At>;
 
 /// Whether a file says nothing that the other does not. What begins like another session and ends early may be what that
-/// one was forked off, so between sessions only a part with something left out is a copy, or one that asks for nothing.
+/// one was forked off, so between sessions only a part with something left out is a copy, one that asks for nothing, or one that
+/// says itself that it is a fork.
 fn says_all(part: &FileFacts, whole: &FileFacts, places: &Places) -> bool {
     // The last message and the last record of the whole that the part has.
     let (mut message, mut record) = (None, None);
@@ -219,5 +234,5 @@ fn says_all(part: &FileFacts, whole: &FileFacts, places: &Places) -> bool {
         Some(end) => records(part) < up_to(whole, end) - answers(whole),
         None => records(whole) > 0,
     };
-    is_of(part, whole) || !part.asks || lacks_messages || lacks_records
+    is_of(part, whole) || is_forked_off(part, whole) || !part.asks || lacks_messages || lacks_records
 }

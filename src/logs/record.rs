@@ -300,7 +300,8 @@ impl<'v> Extractor<'v> {
         }
     }
 
-    /// Marks that any record may carry: a compaction summary, a link of an inline side chain, a copy with a name of its own.
+    /// Marks that any record may carry: a compaction summary, a link of an inline side chain, a copy with a name of its own,
+    /// or with which a fork begins.
     fn chain_marks(&mut self, envelope: &Envelope<'_>, record: u32) {
         let mark = |kind| MarkRow { record, kind, other: envelope.parent.id(), ts: NO_TIME, ..MarkRow::default() };
         if envelope.summary {
@@ -309,8 +310,13 @@ impl<'v> Extractor<'v> {
         if envelope.is_sidechain() && envelope.agent.is_none() && envelope.uuid.is_some() {
             self.mark(envelope, mark(MarkKind::Link));
         }
-        let is_said = !matches!(envelope.parent, ParentField::Absent);
-        if is_said && envelope.own_uuid() != envelope.uuid() {
+        let is_copied = match envelope.parent {
+            ParentField::Absent => false,
+            // With it a conversation begins: it tells that all of it is a fork.
+            ParentField::Null => envelope.copied.is_some(),
+            ParentField::Uuid(_) => envelope.own_uuid() != envelope.uuid(),
+        };
+        if is_copied {
             self.mark(envelope, MarkRow { other: envelope.own_uuid(), ..mark(MarkKind::Copied) });
         }
     }

@@ -123,6 +123,24 @@ fn prompts_of_a_fork_belong_to_whom_they_were_written_first() {
     }
 }
 
+/// The original goes on when the fork has ended.
+#[test]
+fn a_fork_that_says_so_owns_nothing_that_its_original_has() {
+    let more = [prompt("q3").at(50), says("m8").at(51), says("m9").at(52)];
+    let whole = chained(&[&original()[..], &more].concat());
+    let copied = |record: &Record| {
+        let of = json!({ "sessionId": "first", "messageUuid": record.json()["uuid"] });
+        record.clone().set("forkedFrom", of)
+    };
+    let copies: Vec<Record> = chained(&original()).iter().map(copied).collect();
+    let own = says("m4").link("u-m4", Some("u-m3")).at(20);
+    let home = home(&[("first", &whole), ("second", &[&copies[..], &[own]].concat())]);
+    assert_eq!(of_sessions(&home, "messages", &[]), [5, 1]);
+    assert_eq!(of_sessions(&home, "calls", &[]), [2, 0]);
+    let home = self::home(&[("first", &whole), ("second", &copies)]);
+    assert_eq!((of_sessions(&home, "messages", &[])[0], of_sessions(&home, "calls", &[])[0]), (5, 2));
+}
+
 #[test]
 fn what_was_done_before_the_first_prompt_is_a_turn_of_its_own() {
     let turns = [prompt("q1").at(3), asks("m1", "c1", "Read").at(4), prompt("q2").at(6), says("m2").at(7)];
