@@ -5,10 +5,11 @@
 
 use std::ffi::OsString;
 use std::fs::{self, File, Permissions};
-use std::io::ErrorKind;
+use std::io::{ErrorKind, Read as _};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use memchr::memmem;
 use similar::TextDiff;
 use toml_edit::Value;
 
@@ -21,6 +22,9 @@ use crate::settings::{CURRENT_VERSION, SettingsFile, schema};
 
 /// Longest chain of symbolic links that is followed, as on Linux.
 const MAX_LINKS: usize = 40;
+
+/// Bytes at the start of a file by which a log is known.
+const HEAD_BYTES: u64 = 64 << 10;
 
 /// A file that is about to be replaced: locked against other runs, and seen to hold still what was read.
 ///
@@ -95,16 +99,27 @@ pub fn expect_directory(path: &Path) -> Result<()> {
     Err(Error::failed(format!("{}: is not a directory", path.shown())).hint("name a directory"))
 }
 
-/// Whether a file can be where the user named it, so that no work is done in vain. An error if something else is there,
-/// or no directory for it.
+/// Whether a file can be where the user named it, so that no work is done in vain. An error if a log or something else is
+/// there, or no directory for it.
 pub fn expect_place(path: &Path) -> Result<()> {
     not_odd(path)?;
+    if is_log(path) {
+        return Err(Error::usage(format!("writing {}: that is one of the logs", path.shown())).hint("name another file"));
+    }
     let directory = directory_of(path);
     if directory.is_dir() {
         return Ok(());
     }
     Err(Error::failed(format!("writing {}: there is no directory {}", path.shown(), directory.shown()))
         .hint("make it, or name another file"))
+}
+
+/// Whether records of Claude Code are in a file.
+fn is_log(path: &Path) -> bool {
+    let mut head = Vec::new();
+    // Whatever cannot be read is told of by whoever writes.
+    files::open(path).is_ok_and(|file| file.take(HEAD_BYTES).read_to_end(&mut head).is_ok())
+        && memmem::find(&head, b"\"sessionId\"").is_some()
 }
 
 /// Refuses stdout, and a device: it would be gone, and a file in its place.

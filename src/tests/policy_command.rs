@@ -1211,6 +1211,10 @@ fn requests_are_never_written_over_a_log_or_a_device() {
     ] {
         fails(&home, &words("compaction", &["--per-request", place]), exit, &[why, "name "]);
     }
+    let place = log.to_str().unwrap();
+    for command in [&["report", "--html"][..], &["mine", "edges", "-o"], &["mine", "edges", "--html"]] {
+        fails(&home, &[command, &[place]].concat(), Exit::Usage, &["one of the logs", "name "]);
+    }
     assert_eq!(std::fs::read(&log).unwrap(), before);
 }
 

@@ -4,13 +4,12 @@ mod args;
 mod show;
 mod telemetry;
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use rayon::prelude::*;
 
 use crate::base::data::Data;
 use crate::base::error::{Error, Result};
-use crate::base::visible::Shown as _;
 use crate::commands::config::{usual_file, warn_unknown};
 use crate::commands::input::QuestionArgs;
 use crate::frames::input::Input;
@@ -99,9 +98,6 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<()> {
     let checks_whole_logs = input.window == window::ALL && rows.iter().any(|row| checks_arguments(args, row));
     if timeline.requests.is_empty() && !checks_whole_logs && !args.asked.input.allow_empty {
         return Err(no_requests(&timeline, &mut input));
-    }
-    if let Some(path) = &args.setting.per_request {
-        check_output(path, &input)?;
     }
     // What the layers would have sent: nobody has taken the bodies yet.
     let replayed = match &settings {
@@ -239,17 +235,6 @@ fn check(args: &Args, rows: &[StackRow]) -> Result<()> {
         TableFormat::Csv | TableFormat::Md => Err(Error::usage("--alias prints JSON").hint("leave out --format")),
         TableFormat::Json | TableFormat::Table => Ok(()),
     }
-}
-
-/// A file that requests can be written to: not one of the logs.
-fn check_output(path: &Path, input: &Input) -> Result<()> {
-    let same = |log: &Path| path.canonicalize().is_ok_and(|path| log.canonicalize().is_ok_and(|log| log == path));
-    if input.sources.iter().filter_map(|source| source.path.as_deref()).any(same) {
-        return Err(
-            Error::usage(format!("--per-request {}: that is one of the logs", path.shown())).hint("name another file")
-        );
-    }
-    Ok(())
 }
 
 /// With --strict-pricing every token of every run must have a price.
