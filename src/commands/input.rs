@@ -178,13 +178,10 @@ impl Input {
         if output.quiet {
             return Ok(());
         }
-        // A file that no reading could open is told once, with the first reason.
-        let reasons: BTreeMap<&PathBuf, &String> =
-            self.listing.unreadable.iter().rev().map(|(path, why)| (path, why)).collect();
         for note in self.notes.iter().chain(&self.in_progress.and_then(|known| known.sentence())) {
             write!(context.err, "{}", paragraph("# note: ", note, context.width))?;
         }
-        for (path, why) in reasons {
+        for (path, why) in self.unreadable() {
             writeln!(context.err, "# note: {} could not be read: {why}", path.shown())?;
         }
         if output.verbose {

@@ -22,25 +22,36 @@ use crate::logs::trace::Counters;
 /// Fields of records that hold such a text.
 const FIELDS: [&[u8]; 3] = [b"\"cwd\"", b"\"gitBranch\"", b"\"sessionId\""];
 
-/// Looks for texts in the first so many bytes of a log. A log that cannot be read tells nothing.
-pub fn look_up(path: &Path, packing: Packing, bytes: u64, wanted: &IdSet<Id>) -> IdMap<Id, String> {
+/// Looks for texts in the first so many bytes of a log: those found, and why no more of it could be read.
+pub fn look_up(
+    path: &Path,
+    packing: Packing,
+    bytes: u64,
+    wanted: &IdSet<Id>,
+) -> (IdMap<Id, String>, Option<std::io::Error>) {
     let mut found = IdMap::default();
-    let Ok(source) = files::open(path) else { return found };
-    let Ok(source) = unpack(packing, source) else { return found };
+    let read = read_texts(path, packing, bytes, wanted, &mut found);
+    (found, read.err())
+}
+
+fn read_texts(
+    path: &Path,
+    packing: Packing,
+    bytes: u64,
+    wanted: &IdSet<Id>,
+    found: &mut IdMap<Id, String>,
+) -> std::io::Result<()> {
+    let source = unpack(packing, files::open(path)?)?;
     let finders = FIELDS.map(|field| (Finder::new(field), None));
     let mut fields: [(Finder<'_>, Option<Vec<u8>>); 3] = finders;
     let mut buffer = LineBuffer::default();
     let mut lines = LineReader::new(source, &mut buffer);
     while found.len() < wanted.len() && lines.offset() < bytes {
-        match lines.next_line() {
-            Ok(Some(line)) => {
-                let bytes = line.bytes.unwrap_or_default();
-                fields.iter_mut().for_each(|field| take(bytes, field, wanted, &mut found));
-            }
-            Ok(None) | Err(_) => break,
-        }
+        let Some(line) = lines.next_line()? else { break };
+        let bytes = line.bytes.unwrap_or_default();
+        fields.iter_mut().for_each(|field| take(bytes, field, wanted, found));
     }
-    found
+    Ok(())
 }
 
 /// Takes the texts of one field of a line, unless they are that of the one before.

@@ -104,7 +104,9 @@ pub fn expect_directory(path: &Path) -> Result<()> {
 pub fn expect_place(path: &Path) -> Result<()> {
     not_odd(path)?;
     if is_log(path) {
-        return Err(Error::usage(format!("writing {}: that is one of the logs", path.shown())).hint("name another file"));
+        return Err(
+            Error::usage(format!("writing {}: that is one of the logs", path.shown())).hint("name another file")
+        );
     }
     let directory = directory_of(path);
     if directory.is_dir() {

@@ -3,6 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::RangeInclusive;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use jiff::civil::date;
@@ -145,16 +146,16 @@ const HEAD_BYTES: u64 = 1 << 20;
 
 impl Input {
     /// The texts behind pseudonyms, as far as the logs on disk have them: of directories and sessions, which stand at the head
-    /// of a log, and of branches, which stand anywhere.
+    /// of a log, and of branches, which stand anywhere. Where one is missing, logs that could not be read are told of.
     pub fn texts(&self, mut wanted: IdSet<Id>, branches: IdSet<Id>) -> IdMap<Id, String> {
-        let mut found = IdMap::default();
+        let mut found = FoundTexts::default();
         let (mut files, mut rest): (Vec<&LogFile>, Vec<&LogFile>) = (Vec::new(), Vec::new());
         let mut directories: BTreeSet<String> = BTreeSet::new();
         for file in &self.listing.files {
             if let Some((stem, _)) = Packing::split_name(&file.path) {
                 let id = Id::pseudonym(stem);
                 if wanted.remove(&id) {
-                    found.insert(id, String::from_utf8_lossy(stem).into_owned());
+                    found.texts.insert(id, String::from_utf8_lossy(stem).into_owned());
                 }
             }
             // One log of each project first: mostly that is enough.
@@ -164,27 +165,46 @@ impl Input {
         files.append(&mut rest);
         let naming = self.logs_naming(&wanted);
         let likely = naming.iter().map(|(file, ids)| (*file, ids)).collect();
-        found.extend(self.texts_in(likely, HEAD_BYTES));
-        wanted.retain(|id| !found.contains_key(id));
-        self.look_through(&files, HEAD_BYTES, wanted, &mut found);
-        self.look_through(&files, u64::MAX, branches, &mut found);
-        found
+        self.look_in(likely, HEAD_BYTES, &mut found);
+        wanted.retain(|id| !found.texts.contains_key(id));
+        let all_named = self.look_through(&files, HEAD_BYTES, wanted, &mut found);
+        if !(self.look_through(&files, u64::MAX, branches, &mut found) && all_named)
+            && let Ok(mut closed) = self.closed.lock()
+        {
+            closed.append(&mut found.closed);
+        }
+        found.texts
     }
 
-    /// Looks through logs, one for each thread, until everything is found.
-    fn look_through(&self, files: &[&LogFile], bytes: u64, mut wanted: IdSet<Id>, found: &mut IdMap<Id, String>) {
+    /// Looks through logs, one for each thread, until everything is found. Whether it was.
+    fn look_through(&self, files: &[&LogFile], bytes: u64, mut wanted: IdSet<Id>, found: &mut FoundTexts) -> bool {
         for some in files.chunks(self.pool.current_num_threads()) {
             if wanted.is_empty() {
-                return;
+                break;
             }
-            found.extend(self.texts_in(some.iter().map(|file| (*file, &wanted)).collect(), bytes));
-            wanted.retain(|id| !found.contains_key(id));
+            self.look_in(some.iter().map(|file| (*file, &wanted)).collect(), bytes, found);
+            wanted.retain(|id| !found.texts.contains_key(id));
         }
+        wanted.is_empty()
     }
 
-    /// What logs have of the texts wanted of each, in their first so many bytes.
-    fn texts_in(&self, logs: Vec<(&LogFile, &IdSet<Id>)>, bytes: u64) -> Vec<(Id, String)> {
-        let look = |(file, wanted): (&LogFile, &IdSet<Id>)| look_up(&file.path, file.packing, bytes, wanted);
-        self.pool.install(|| logs.into_par_iter().flat_map_iter(look).collect())
+    /// Adds what logs have of the texts wanted of each, in their first so many bytes.
+    fn look_in(&self, logs: Vec<(&LogFile, &IdSet<Id>)>, bytes: u64, found: &mut FoundTexts) {
+        let look = |(file, wanted): (&LogFile, &IdSet<Id>)| {
+            let (texts, failure) = look_up(&file.path, file.packing, bytes, wanted);
+            (texts, failure.map(|why| (file.path.clone(), why.to_string())))
+        };
+        let looked: Vec<_> = self.pool.install(|| logs.into_par_iter().map(look).collect());
+        for (texts, failure) in looked {
+            found.texts.extend(texts);
+            found.closed.extend(failure);
+        }
     }
+}
+
+/// Texts behind pseudonyms, and the logs that could not be read for them, with the reason.
+#[derive(Default)]
+struct FoundTexts {
+    texts: IdMap<Id, String>,
+    closed: BTreeMap<PathBuf, String>,
 }

@@ -11,7 +11,7 @@ use std::io::Read;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use crate::base::data::{Data, typed};
 use crate::base::error::{Error, Result};
@@ -142,6 +142,8 @@ pub struct Input {
     /// Subagents known from progress records only, once a report says what it holds of them.
     pub in_progress: Option<InProgress>,
     pub(super) progress: bool,
+    /// Logs that could not be read for the names in them, where one is missing, and why.
+    pub(super) closed: Mutex<BTreeMap<PathBuf, String>>,
 }
 
 impl Input {
@@ -189,6 +191,7 @@ impl Input {
             covers: None,
             in_progress: None,
             progress,
+            closed: Mutex::default(),
         };
         input.open_lake(lake);
         input.tally = input.refresh(false, false);

@@ -1,7 +1,7 @@
 //! What there is to say of an input: its fields in every JSON report, notes, and why there is nothing in it.
 
-use std::collections::BTreeSet;
-use std::path::Path;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
@@ -90,13 +90,20 @@ impl Input {
             "kept_after_deletion": self.kept(),
             "bytes_read": tally.bytes_read,
             "sidecar_files": self.sources.iter().filter(|source| source.is_sidecar()).count(),
-            "unreadable": self.listing.unreadable.iter().map(|(path, why)| json!({
+            "unreadable": self.unreadable().iter().map(|(path, why)| json!({
                 "path": path.shown(), "reason": why,
             })).collect::<Vec<_>>(),
             "lake": self.lake_dir(),
             "subagents_in_progress_only": self.in_progress.as_ref().map(InProgress::json),
             "notes": self.notes,
         })
+    }
+
+    /// Files that could not be read, each with the first reason; those included in which names were looked for.
+    pub fn unreadable(&self) -> BTreeMap<PathBuf, String> {
+        let mut files = self.closed.lock().map(|closed| closed.clone()).unwrap_or_default();
+        files.extend(self.listing.unreadable.iter().rev().cloned());
+        files
     }
 
     /// The window as text for JSON.
