@@ -1,4 +1,4 @@
-//! Who allocates, and what the system's allocator is told: that memory that is free goes back.
+//! Which allocator is used, and how the system's is set up, so that freed memory goes back to the system.
 
 /// In place of the allocator of musl, which has one lock for all threads: measured on real logs, replays and the page took
 /// twice the processor time with that one.

@@ -1,4 +1,4 @@
-//! Any statistic as it would have been known until a week, held against what came after: the only proof that an
+//! Any statistic as it would have been known until a week, compared with what came after: the only proof that an
 //! interval covers. Sessions stand in the order of their start; a *cut* divides those that were known from those that
 //! came later.
 //!

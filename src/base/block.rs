@@ -1,7 +1,7 @@
-//! Sixteen bytes looked at together: which of them are what is looked for.
+//! Sixteen bytes compared at once: which of them lie in some ranges.
 //!
 //! Text is read to find the few bytes at which something ends. Processors have an instruction that compares sixteen bytes and one
-//! that makes a number of the answers; the compiler makes neither of what can be written without them.
+//! that makes a number of the outcomes; the compiler makes neither of what can be written without them.
 
 /// Bytes that are looked at together.
 pub const BLOCK_BYTES: usize = 16;

@@ -1,5 +1,5 @@
-//! Code of others that may panic on hostile bytes runs here in a thread of its own: a panic stops that thread and is told
-//! to who waits for it, also in a release, which unwinds nothing and ends at any other panic.
+//! Code of other crates that may panic on hostile bytes runs here in a thread of its own: a panic stops that thread and is
+//! reported to its caller, also in a release, which unwinds nothing and ends at any other panic.
 
 use std::cell::RefCell;
 use std::sync::{Once, mpsc};

@@ -1,4 +1,4 @@
-//! A cursor over JSON bytes that descends where somebody is interested and skips the rest without materialising it.
+//! A cursor over JSON bytes that descends where the caller wants it to and skips the rest without materialising it.
 //!
 //! Skipping is one pass that checks the structure (so a torn or glued record is noticed where it happens) but not the
 //! spelling of escapes inside strings that nobody reads. Nesting is followed with a bit stack, never with recursion, so

@@ -1,5 +1,5 @@
-//! `devboy encode`: one body on standard input, written in every way, with costs and proofs; `devboy decode`: an encoded text, read
-//! back to the body that it stands for.
+//! `devboy encode`: the text of one result on standard input, written in every format, with costs and proofs; `devboy decode`:
+//! an encoded text, read back to the text that it stands for.
 
 use std::time::Instant;
 

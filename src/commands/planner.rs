@@ -1,4 +1,4 @@
-//! `devboy planner` (and `replay --planner`): would prefetching have paid? Plans after every answer of the later sessions,
+//! `devboy planner` (and `replay --planner`): would prefetching have paid? Plans after every result of the later sessions,
 //! judged by what the agent did next.
 
 use std::path::PathBuf;

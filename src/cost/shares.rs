@@ -1,4 +1,4 @@
-//! The bill of one request, shared out over what its context and its answer are made of.
+//! The bill of one request, shared out over what its context and its output are made of.
 //!
 //! A prompt is billed from the front: what is read from the cache comes first, then what is written for an hour, then for
 //! five minutes, then what is not cached. Every item of a context takes the tokens that stand at its place, so the parts

@@ -1,4 +1,4 @@
-//! Inner formats: what a body is made of beneath its shape, as the fourteen tags of Paper 2.
+//! Inner formats: what a body holds besides its shape, as the fourteen tags of Paper 2.
 //!
 //! A text body is one unit; of a JSON body every string is one, down to a published depth. Each detector is linear and
 //! asks for a little more than the published one where that one was met by ordinary words and numbers.

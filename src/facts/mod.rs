@@ -1,5 +1,5 @@
-//! What a body is, and how else it can be written: shape and inner formats, formats with their proofs, hints, and the
-//! knapsack that makes a body fit.
+//! What a body (the text of a tool result) is, and how else it can be written: shape and inner formats, formats with their
+//! proofs, hints, and the knapsack that makes a body fit.
 
 pub mod analysis_pool;
 pub mod body_analyzer;

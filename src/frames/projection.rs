@@ -1,4 +1,4 @@
-//! Links between tools by the values that pass from an answer to an argument.
+//! Links between tools by the values that pass from a result to an argument.
 
 use serde::{Deserialize, Serialize};
 use strum::EnumMessage as _;

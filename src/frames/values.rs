@@ -1,4 +1,4 @@
-//! The Arrow schema of values: one row per list of an answer, one per argument of a call. They are read only by who looks
+//! The Arrow schema of values: one row per list of a result, one per argument of a call. They are read only by who looks
 //! for links between tools.
 
 use std::ops::Range;

@@ -1,4 +1,4 @@
-//! JSON that a record holds: what an answer lists (the scalars of each path of keys, in the order of the document), and what a
+//! JSON that a record holds: what a result lists (the scalars of each path of keys, in the order of the document), and what a
 //! call is given (the scalars of its input, by path of keys, and what it quotes of what its agent was shown: the text that an
 //! edit is to replace).
 

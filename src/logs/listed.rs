@@ -1,4 +1,4 @@
-//! What an answer in text lists: paths, addresses and ids, in the order in which they stand there; and where the words of a
+//! What a result in text lists: paths, addresses and ids, in the order in which they stand there; and where the words of a
 //! text begin and end.
 
 use std::ops::Range;

@@ -1,7 +1,7 @@
 //! What the light reading keeps of the `message` of a record: calls and results, drafted until the record around it is known to
 //! be whole.
 //!
-//! Prompts, answers and thinking are stepped over; inputs of tools are measured, results are decoded, measured and
+//! Prompts, output and thinking are stepped over; inputs of tools are measured, results are decoded, measured and
 //! named.
 
 use std::borrow::Cow;

@@ -1,7 +1,7 @@
 //! One line of a log to rows of a [`FileTrace`]: what each record type contributes, in a single descent.
 //!
 //! Records of types that nobody needs are recognised by their head and skipped. Inside the needed ones only
-//! `tool_use`, `tool_result`, usage and the envelope are looked at; prompts, answers, thinking, `toolUseResult` and
+//! `tool_use`, `tool_result`, usage and the envelope are looked at; prompts, output, thinking, `toolUseResult` and
 //! snapshots are stepped over.
 
 use memchr::memmem;

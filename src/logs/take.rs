@@ -1,4 +1,4 @@
-//! Lines to records, whatever else stands on them: what is odd is counted, what can be read is read. Every reader of logs
+//! Lines to records, whatever else stands on them: what is malformed is counted, what can be read is read. Every reader of logs
 //! takes its lines this way, so that all of them see the same records.
 
 use memchr::{memchr, memmem};

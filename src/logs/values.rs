@@ -1,4 +1,4 @@
-//! Values that answers listed and that calls were given, as hashes: what tells whether a list led to the next call; and
+//! Values that results listed and that calls were given, as hashes: what tells whether a list led to the next call; and
 //! those of every call of a history, from whichever file has the copy that counts.
 //!
 //! They stand beside the rows of a file, not in them: only who looks for links between tools reads them.

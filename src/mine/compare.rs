@@ -1,4 +1,4 @@
-//! Two sides held against each other: which follow-ups and sizes of results changed beyond chance.
+//! Two sides compared: which follow-ups and sizes of results changed beyond chance.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! Which responses repeat what their reader was shown before, and how long ago: from content hashes alone, so that it
+//! Which responses repeat what their context was shown before, and how long ago: from content hashes alone, so that it
 //! does not matter what any cache did.
 
 use rayon::prelude::*;

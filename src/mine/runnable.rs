@@ -1,4 +1,4 @@
-//! Which calls can run with one argument alone: what an answer can supply is one value, and a call that lacks another
+//! Which calls can run with one argument alone: what a result can supply is one value, and a call that lacks another
 //! required argument is refused.
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -1,4 +1,4 @@
-//! Sizes of answers, session by session: how well quantiles of the past hold for what comes. The values are weighted:
+//! Sizes of results, session by session: how well quantiles of the past hold for what comes. The values are weighted:
 //! with sampling, one recorded value stands for several.
 
 use std::cmp::Ordering;

@@ -1,5 +1,5 @@
-//! What nobody can beat: the prefetches of a planner that knows the next calls, from what the answers list; and the
-//! control: what a planner hits that fetches what somebody else's answer listed.
+//! What nobody can beat: the prefetches of a planner that knows the next calls, from what the results list; and the
+//! control: what a planner hits that fetches what the results of other sessions listed.
 
 use std::collections::BTreeMap;
 

@@ -1,7 +1,7 @@
-//! What may be called next after an answer: one candidate per link and projected argument, and every refusal with its
+//! What may be called next after a result: one candidate per link and projected argument, and every refusal with its
 //! reason.
 //!
-//! Only links of the tool that has just answered count, since only its answer is there to project from. A link back to
+//! Only links of the tool whose result just came count, since only that result is there to project from. A link back to
 //! the same tool is a candidate like any other when its argument is new.
 
 use std::collections::{BTreeMap, BTreeSet};

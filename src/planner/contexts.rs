@@ -1,4 +1,4 @@
-//! The contexts of a history: what one reader had before it between two compactions, step by step; and how long the
+//! The contexts of a history: each chain (thread) between two compactions, step by step; and how long the
 //! calls of each tool took, as measured.
 
 use std::collections::BTreeMap;

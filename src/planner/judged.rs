@@ -1,4 +1,4 @@
-//! From planners to a report: every planner walks the judged sessions, once as it is and once as the control.
+//! From planners to a report: every planner walks the judged sessions, once as it is and once with random values.
 
 use crate::base::bootstrap::interval;
 use crate::base::stats::TargetFigure::{AtLeast, AtMost};

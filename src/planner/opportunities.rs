@@ -1,4 +1,4 @@
-//! The moments of a history at which something could be called ahead: an answer, a link and one value that the answer
+//! The moments of a history at which something could be prefetched: a result, a link and one value that the result
 //! lists, with everything that is known by then, and whether that very call came.
 
 use crate::base::id::IdSet;

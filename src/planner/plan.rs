@@ -1,4 +1,4 @@
-//! The plan for one answer: which candidates are called ahead within the budget, why the others are not, and what a
+//! The plan for one result: which candidates are prefetched within the budget, why the others are not, and what a
 //! call is worth and costs by its value model (Paper 3, "Knapsack algorithm").
 //!
 //! Every request is charged. No class is guaranteed a place: a critical call that does not fit is declined.

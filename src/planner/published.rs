@@ -1,4 +1,4 @@
-//! The planner of Paper 3 as it was published: the comparison arm. Its probability only gates, it knows no arguments,
+//! The planner of Paper 3 as it was published, to compare with. Its probability only gates, it knows no arguments,
 //! and whatever is not over the budget is admitted.
 
 use std::cmp::Ordering;

@@ -1,4 +1,4 @@
-//! The planner replayed: a plan after every answer of every session, raced against the clock of the log, and judged by
+//! The planner replayed: a plan after every result of every session, raced against the clock of the log, and judged by
 //! what the agent did next. A planner in the walk sees the past only.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};

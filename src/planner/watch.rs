@@ -1,4 +1,4 @@
-//! Prefetches and declines of one context, held against the calls that the agent makes afterwards.
+//! Prefetches and declines of one context, compared with the calls that the agent makes afterwards.
 
 use crate::base::id::IdMap;
 use crate::base::names::Sym;

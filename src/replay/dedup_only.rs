@@ -1,5 +1,5 @@
 //! L0 alone, replayed from what is known: as long as a change concerns only the cache (its size, which endpoints take part,
-//! from which size on, what makes entries stale), the layers behind it answer as they do now. Their answers are worked out
+//! from which size on, what makes entries stale), the layers behind it work as they do now. Their outcomes are worked out
 //! once, and each change costs one pass over a few numbers per response.
 
 use std::ops::Range;

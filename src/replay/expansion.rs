@@ -1,5 +1,5 @@
-//! Whether the hints of a replay say what they claim: each is expanded over what was really sent before it, and held
-//! against the body that it stands for. Shares nothing with the layers that wrote it.
+//! Whether the hints of a replay are right: each is expanded over what was really sent before it, and compared with the
+//! body that it stands for. Shares nothing with the layers that wrote it.
 
 use crate::base::id::IdMap;
 use crate::facts::body_facts::{BodyFacts, BodyLine, NearField, NearSignature};

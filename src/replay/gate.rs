@@ -1,4 +1,4 @@
-//! The gate for continuous integration: savings held against a small file that is kept in a repository.
+//! The gate for continuous integration: savings compared with a small file that is kept in a repository.
 
 use std::collections::BTreeMap;
 use std::io::Write;

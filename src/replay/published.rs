@@ -1,13 +1,13 @@
 //! What the published accounting would have said about the same logs: shown beside the truth, never used.
 //!
-//! The published pipeline keeps one cache per session, in which everybody's answers meet in the order of time; a
+//! The published pipeline keeps one cache per session, in which the results of all threads meet in the order of time; a
 //! compaction of any reader empties it. It counts text that its encoders delete as saved, and divides what encoders
-//! save by all tokens. Answers flagged as errors pass it by: they are no events, and not cached.
+//! save by all tokens. Results flagged as errors pass it by: they are no events, and not cached.
 //!
 //! And what no cache could do better: exact references with hindsight.
 //!
 //! Both bounds keep the rules of a hint (same context and partition, only what was shown and not cleared since, real
-//! costs, only answers in reach). One lifts what a live cache cannot know, the other its size and what it is told to
+//! costs, only results in reach). One lifts what a live cache cannot know, the other its size and what it is told to
 //! leave alone as well.
 
 use std::cmp::Reverse;

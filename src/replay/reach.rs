@@ -1,4 +1,4 @@
-//! Who could change the answer of a tool before the model reads it, and which answers (`rules/reach.toml`).
+//! Who could change the result of a tool before the model reads it, and which results (`rules/reach.toml`).
 
 use serde::Deserialize;
 

@@ -1,4 +1,4 @@
-//! P1: pin the model that answers nearly everything, with its real context window. Model families are variants of the
+//! P1: pin the model that writes nearly all messages, with its real context window. Model families are variants of the
 //! LLM profile axis (`rules/models.toml`).
 
 use std::collections::BTreeMap;

@@ -1,4 +1,4 @@
-//! R3: how many responses a session remembers.
+//! R3: how many responses the deduplication of a session remembers.
 
 use serde::Deserialize;
 use toml_edit::Value;

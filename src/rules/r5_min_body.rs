@@ -1,4 +1,4 @@
-//! R5: from which size on a response is looked up.
+//! R5: from which size on a response is looked up among earlier ones (deduplication).
 
 use serde::Deserialize;
 use toml_edit::Value;

@@ -1,4 +1,4 @@
-//! R7: no longer prefetch for tools whose answers go unused, and switch the planner on where they are used.
+//! R7: no longer prefetch for tools whose prefetches go unused, and switch the planner on where they are used.
 
 use serde::Deserialize;
 

@@ -1,4 +1,4 @@
-//! T2: groups of fields of JSON answers, by what the model took up of them.
+//! T2: groups of fields of JSON results, by what the model took up of them.
 
 use toml_edit::{Array, InlineTable, Value};
 

@@ -1,4 +1,4 @@
-//! Holds a parsed file against the schema: what cannot be meant is an error with its line, what is not known a warning.
+//! Checks a parsed file against the schema: a wrong value is an error with its line, an unknown key a warning.
 
 use std::path::Path;
 

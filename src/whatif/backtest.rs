@@ -1,5 +1,5 @@
-//! Forecasts of the policies held against what came: what the cache reads with the slack that was known, and how large a context is
-//! after a compaction.
+//! Forecasts of the policies compared with what came: what the cache reads with the slack that was known, and how large
+//! a context is after a compaction.
 
 use std::collections::BTreeMap;
 

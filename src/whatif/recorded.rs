@@ -1,5 +1,5 @@
-//! A timeline out of telemetry: which tools answered with how many tokens, and where contexts were compacted. There is no
-//! usage, no text of people or the model and no tool list, so only some policies can say something about it. Answers that
+//! A timeline out of telemetry: which tools gave back how many tokens, and where contexts were compacted. There is no
+//! usage, no text of people or the model and no tool list, so only some policies can say something about it. Results that
 //! no request was sent any more stand behind the last request of their partition.
 
 use std::collections::BTreeSet;

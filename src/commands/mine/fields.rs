@@ -1,4 +1,4 @@
-//! `devboy mine fields`: which fields of JSON answers the model took up later.
+//! `devboy mine fields`: which fields of JSON results the model took up later.
 
 use std::io::Write as _;
 

@@ -1,4 +1,4 @@
-//! `devboy mine fingerprints`: what each endpoint answers like, over a window.
+//! `devboy mine fingerprints`: what the results of each endpoint look like, over a window.
 
 use serde_json::json;
 

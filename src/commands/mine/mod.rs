@@ -1,4 +1,4 @@
-//! `devboy mine`: the aggregates themselves, in every form in which somebody may want them.
+//! `devboy mine`: the aggregates themselves, in every form of output.
 
 mod compare;
 pub mod edges;

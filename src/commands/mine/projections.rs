@@ -1,4 +1,4 @@
-//! `devboy mine projections`: which values pass from the answer of one tool to an argument of the next.
+//! `devboy mine projections`: which values pass from the result of one tool to an argument of the next.
 
 use std::io::Write;
 

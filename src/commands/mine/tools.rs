@@ -1,4 +1,4 @@
-//! `devboy mine tools`: how often each tool was called, what it answered, how long it took, what it cost.
+//! `devboy mine tools`: how often each tool was called, what it gave back, how long it took, what it cost.
 
 use serde_json::json;
 

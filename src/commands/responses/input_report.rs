@@ -1,4 +1,4 @@
-//! What there is to say about the input of recorded responses: where it was looked for, what was odd, and the same as JSON.
+//! What there is to say about the input of recorded responses: where it was looked for, what was malformed, and the same as JSON.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! Client versions that lose the cache more often than newer ones, where somebody still works with the old one.
+//! Client versions with more cache misses than newer ones, where the old one is still in use.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! What the client wrote beside the conversation: the settings of an answer, kinds of agents, running totals of cost; and what
+//! What the client wrote beside the conversation: the settings of a message, kinds of agents, running totals of cost; and what
 //! it put into a context, as far as attachments tell: instructions and names of tools of MCP servers, texts of hooks. And how
 //! long hooks ran.
 

@@ -1,8 +1,8 @@
-//! Which fields of JSON answers the model wrote down again later: an answer's values are followed, as hashes and only while
+//! Which fields of JSON results the model wrote down again later: a result's values are followed, as hashes and only while
 //! the file is read, through the arguments, edits and texts behind it.
 //!
-//! A value counts for an answer if neither the model nor a person had written it before in the chain: else the answer echoes
-//! it. A later value counts for every answer that told it and asked for it in an earlier message.
+//! A value counts for a result if neither the model nor a person had written it before in the chain: else the result echoes
+//! it. A later value counts for every result that told it and was asked for in an earlier message.
 
 use std::collections::hash_map::Entry;
 

@@ -1,6 +1,6 @@
 //! Logs to a timeline: every request with the blocks that it added to its context.
 //!
-//! This is made only for who asks, since it looks at all text, while the light reading steps over prompts and answers. One
+//! This is made only for who asks, since it looks at all text, while the light reading steps over prompts and output. One
 //! worker reads one file from its first line to its last, the largest first, so that what the model writes can be followed
 //! to where it stood before; a file that has grown is read again as a whole.
 

@@ -1,4 +1,4 @@
-//! One record of a log to rows of a timeline: what it said, answered or did to the context, and what it follows.
+//! One record of a log to rows of a timeline: what it said, gave back or did to the context, and what it follows.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! What one file says for a timeline, as rows without text: its records in their order, with what each said, answered or
+//! What one file says for a timeline, as rows without text: its records in their order, with what each said, gave back or
 //! did to the context.
 //!
 //! These rows are what the lake keeps of a file for [`crate::logs::timeline::requests::Timeline`].

@@ -1,6 +1,6 @@
-//! Mined projections: which lists in the answers of one tool lead to which argument of the next.
+//! Mined projections: which lists in the results of one tool lead to which argument of the next.
 //!
-//! A value counts where it is born and where it is first used: only then can the answer have told it. How often that
+//! A value counts where it is born and where it is first used: only then can the result have told it. How often that
 //! happens by chance is told by the lists of other sessions, exactly and without random numbers; whether it happens by
 //! habit, by reading every chain backwards as well.
 

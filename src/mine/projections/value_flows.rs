@@ -1,4 +1,4 @@
-//! One chain: where each value is born and first used, and which new values are used soon after an answer.
+//! One chain: where each value is born and first used, and which new values are used soon after a result.
 
 use std::collections::BTreeMap;
 use std::ops::Range;

@@ -1,4 +1,4 @@
-//! The report for people: the answer in plain words before any table, the metrics by arm, the edges, what to do.
+//! The report for people: the verdict in plain words before any table, the metrics by arm, the edges, what to do.
 
 use std::io::Write;
 

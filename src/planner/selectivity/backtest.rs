@@ -1,7 +1,7 @@
 //! Learned on earlier sessions, judged on later ones: the only figures that say anything about tomorrow.
 //!
 //! And the precision–coverage curve: what is fetched from which threshold on, how often it is exactly what was asked for,
-//! and how many answers get anything fetched behind them at all.
+//! and how many results get anything fetched behind them at all.
 
 use std::collections::{BTreeMap, BTreeSet};
 

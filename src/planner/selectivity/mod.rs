@@ -1,4 +1,4 @@
-//! Selectivity: how probable one exact follow-up is, given what the answer looks like that it would follow.
+//! Selectivity: how probable one exact follow-up is, given what the result looks like that it would follow.
 //!
 //! A link says "after Glob, Read comes with 0.32". Whether *this* path is read next depends on how many there are, what
 //! kind of list they stand in, which of them it is. No model is fitted: candidates are counted in a small set of named

@@ -1,4 +1,4 @@
-//! Moments as examples, and a learned table as a source of probabilities for the planner.
+//! Moments at which something could be prefetched as examples, and a learned table as a source of probabilities for the planner.
 
 use crate::base::names::Names;
 use crate::logs::values::List;

@@ -1,6 +1,6 @@
 //! Candidates counted by link and cell, and the probability that the counts give a new one.
 //!
-//! They are counted by what an answer tells of a candidate before the agent goes on, and the named groups into which that is put.
+//! They are counted by what a result tells of a candidate before the agent goes on, and the named groups into which that is put.
 
 use std::collections::BTreeMap;
 use std::ops::SubAssign;

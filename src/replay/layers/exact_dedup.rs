@@ -1,4 +1,4 @@
-//! L0: a body that the context was shown before is answered by a reference. What it was shown and may be referred to are
+//! L0: a body that the context was shown before is replaced by a reference. What it was shown and may be referred to are
 //! the most recently used bodies, oldest first.
 
 use crate::base::body_shape::LayerId;

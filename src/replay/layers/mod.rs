@@ -2,7 +2,7 @@
 //! past only: what was offered before, and what the stack tells it.
 //!
 //! Those that need no memory stand here: L1 is the format that the configuration gives an endpoint, L2 the cheapest format that
-//! suits the shape of the body, L3 the body as it is.
+//! suits the shape of the body, L3 the body unchanged.
 
 pub mod exact_dedup;
 pub mod near_ref;

@@ -1,4 +1,4 @@
-//! L0: a JSON object that differs from an earlier answer of the same endpoint in a few scalars is answered by those.
+//! L0: a JSON object that differs from an earlier result of the same endpoint in a few scalars is replaced by those.
 
 use crate::base::body_shape::LayerId;
 use crate::facts::hints::{self, ShownAs};

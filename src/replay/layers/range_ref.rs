@@ -1,4 +1,4 @@
-//! L0, extended: numbered lines that the context was shown before, with the same numbers and the same text, are answered
+//! L0, extended: numbered lines that the context was shown before, with the same numbers and the same text, are replaced
 //! by a reference per unbroken run; all other lines are sent as they are.
 //!
 //! Runs are found as in LZ77: what was shown stands in one long row, every place knows the one before it that shows the

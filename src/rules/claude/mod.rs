@@ -1,4 +1,4 @@
-//! The rules about Claude Code's own settings: what was simulated of a lever, held against its versions, its bounds and the
+//! The rules about Claude Code's own settings: what was simulated of a lever, checked against its versions, its bounds and the
 //! files that win over it.
 
 mod judge;

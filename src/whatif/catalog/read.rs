@@ -1,5 +1,5 @@
 //! Reads tool definitions in any of the shapes in which clients, servers and SDKs hand them out, or in which a log
-//! quotes them: answers of a tool search that spell out what they found, and lists that a client attached to a request.
+//! quotes them: results of a tool search that spell out what they found, and lists that a client attached to a request.
 
 use serde_json::{Map, Value};
 

@@ -1,7 +1,7 @@
 //! What the compactions of the log cost and broke, and whether the client's rule finds the automatic ones again.
 //!
 //! The summariser's calls are not logged, so their tokens are an estimate and never part of the bill. What broke is
-//! what the next answers took up and only the compacted part had shown.
+//! what later output took up and only the compacted part had shown.
 //!
 //! In every stretch of requests the rule fires at the first context that reaches the trigger. The context that the
 //! client saw right before a compaction was never sent: it is what the boundary says of it, else the context before

@@ -1,7 +1,7 @@
 //! The log as if its own compactions had not been: what stood before them stays, and what they brought is left out.
 //!
 //! Left out are the summary and what came with it unasked (injected texts, the residual of the first request). What the
-//! person wrote and what tools answered stays. The last answer before a compaction was never measured by a next
+//! person wrote and what tools gave back stays. The last output before a compaction was never measured by a next
 //! request, so its size is an estimate.
 //!
 //! And where the part of a context begins that a virtual compaction keeps.

@@ -1,7 +1,7 @@
 //! A context as a router sees it: messages with roles, made of the blocks of a view.
 //!
-//! The answer to a request is one assistant message, a tool result one tool message, the text of one user record one user
-//! message. Results come first among what came in between two answers, as the provider wants them right after their calls.
+//! The output of a request is one assistant message, a tool result one tool message, the text of one user record one user
+//! message. Results come first among what came in between two outputs, as the provider wants them right after their calls.
 //! What is no block of the log (residuals, what other stages wrote) belongs to no message. Where what is old ends, and
 //! which requests continue a chain of tool calls, follows from the messages alone.
 

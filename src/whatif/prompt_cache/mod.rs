@@ -1,4 +1,4 @@
-//! `--policy prompt-cache`: the simulated cache held against the bill, then asked what other TTLs, layouts and
+//! `--policy prompt-cache`: the simulated cache compared with the bill, then asked what other TTLs, layouts and
 //! keep-alive would have cost, and why it was missed.
 
 pub mod causes;

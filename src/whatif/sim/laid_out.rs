@@ -1,7 +1,7 @@
 //! The contexts that the log says were sent, laid out as items.
 //!
-//! A segment begins with nothing but the static prefix, or with the context and answer of an earlier request (a rewind, a
-//! fork, a shrunk context without what went). Each request then adds: what the model answered before, the residual, what
+//! A segment begins with nothing but the static prefix, or with the context and output of an earlier request (a rewind, a
+//! fork, a shrunk context without what went). Each request then adds: what the model wrote before, the residual, what
 //! came in.
 
 use crate::logs::timeline::requests::{NONE, Timeline};

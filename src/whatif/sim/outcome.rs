@@ -1,4 +1,4 @@
-//! Holds a policy's run against the run of the log itself, request by request and summed up every way.
+//! Compares a policy's run with the run of the log itself, request by request and summed up every way.
 //!
 //! And two runs of the simulator side by side: what each costs where both have a price, by how much that may differ in other
 //! sessions, and whether one of them is clearly cheaper.

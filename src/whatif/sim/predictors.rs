@@ -1,4 +1,4 @@
-//! Who proposes tools for a turn, before anybody knows what it will use.
+//! Predictors: which tools they propose for a turn, before it is known what it will use.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;

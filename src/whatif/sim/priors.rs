@@ -1,5 +1,5 @@
 //! What can be known of a request before its bill: how long its static prefix is, whether another session keeps that warm,
-//! how long its writes live, whether a request that is not logged will have cached the answer before it.
+//! how long its writes live, whether a request that is not logged will have cached the output before it.
 //!
 //! Everything is learned from requests that were sent earlier, in the order of the clock over all sessions, so that it
 //! depends neither on the order of files nor on threads.

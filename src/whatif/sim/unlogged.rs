@@ -1,4 +1,4 @@
-//! Estimates what was sent and is in no log: forks (policies.md F5), summarisers (F9), and the true length of answers
+//! Estimates what was sent and is in no log: forks (policies.md F5), summarisers (F9), and the true length of output
 //! (F3). They stand beside the bill, in a table of their own, and are never added to it.
 
 use std::collections::BTreeMap;

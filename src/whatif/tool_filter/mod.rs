@@ -1,4 +1,4 @@
-//! The policy `tool-filter`: an always list and somebody's proposals instead of every tool.
+//! The policy `tool-filter`: an always list and the proposals of a predictor instead of every tool.
 //!
 //! The visible set of a turn is always ∪ proposed ∪ learned, and a tool for asking for the others. Truth is what was
 //! called; a model with fewer tools might have called others. Savings need sizes: without a catalog of the definitions

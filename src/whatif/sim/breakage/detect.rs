@@ -1,5 +1,5 @@
-//! What a request's answer took up from the context of the log and would not have found in the one that was sent; and
-//! hints that lost their targets: a deduplicated answer points at an earlier one that a policy has removed.
+//! What a request's output took up from the context of the log and would not have found in the one that was sent; and
+//! hints that lost their targets: a deduplicated result points at an earlier one that a policy has removed.
 //!
 //! A reference breaks where the log's own context shows at least one of its occurrences and the sent one shows none. So
 //! nothing breaks when nothing is removed, and what the model knew from elsewhere is not put down to the policy. The

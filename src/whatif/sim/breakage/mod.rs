@@ -1,4 +1,4 @@
-//! What a changed context broke: for every request, what its answer took up from the context in the log and would no
+//! What a changed context broke: for every request, what its output took up from the context in the log and would no
 //! longer have found.
 //!
 //! [`detect`] looks up the blocks of the log's context and of the one that was sent, compares them and tells which hints lost
