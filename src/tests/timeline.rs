@@ -425,6 +425,23 @@ fn a_fork_repeats_nothing_and_goes_on_from_where_it_was_forked() {
 }
 
 #[test]
+fn a_fork_has_every_result_of_calls_that_were_made_at_once() {
+    let original = [
+        user("p", "go").link("p", None),
+        asks("m1", "c", "Read").link("a1", Some("p")).at(1),
+        asks("m1", "d", "Read").link("a2", Some("a1")).at(1),
+        answers("c", "x").link("c1", Some("a1")),
+        answers("d", "y").link("d1", Some("a2")),
+        says("m2", "done").link("a3", Some("d1")).at(2),
+    ];
+    let mut fork: Vec<Record> = original[..5].iter().map(|record| record.clone().session("s-fork")).collect();
+    fork.push(says("m3", "other").session("s-fork").link("a4", Some("d1")).at(50));
+    let timeline = timeline_of(&[("a", &log(&original)), ("b", &log(&fork))]);
+    let came_in = [1, 2].map(|request: usize| kinds(&timeline, &timeline.requests[request].inputs));
+    assert_eq!(came_in, [[BlockKind::ToolResult; 2]; 2]);
+}
+
+#[test]
 fn a_subagent_counts_once_where_it_is_best_recorded() {
     let inner = linked(vec![user("ap", "look"), asks("am", "ac", "Grep"), answers("ac", "x"), says("am2", "found")]);
     let own = log(&inner.iter().map(|record| record.clone().agent("a7")).collect::<Vec<_>>());

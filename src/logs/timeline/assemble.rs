@@ -632,7 +632,7 @@ impl<'a> Assembly<'a> {
             marks.set(changed(was != is && was != Sym::default() && is != Sym::default(), Marks::EFFORT_CHANGE));
             marks.set(changed(opens.is_some_and(|(cause, _)| cause == SegmentCause::Rewind), Marks::REWIND));
         }
-        let inputs = self.inputs(parent, tip, &pending, opens);
+        let inputs = self.inputs(file, parent, tip, &pending, opens);
         let (inputs, added) = (self.keep(&inputs), self.keep(&added));
         let mut id = answer.message;
         if id.is_some() {
@@ -663,7 +663,14 @@ impl<'a> Assembly<'a> {
     /// What of the pending nodes is in the context: those that the answer descends from, results, and summaries. Behind a
     /// rewind, also what an abandoned request had been sent already; in a fork, also what came since the last answer that it
     /// was forked off.
-    fn inputs(&mut self, parent: u32, tip: u32, pending: &[u32], opens: Option<(SegmentCause, u32)>) -> Vec<u32> {
+    fn inputs(
+        &mut self,
+        file: u32,
+        parent: u32,
+        tip: u32,
+        pending: &[u32],
+        opens: Option<(SegmentCause, u32)>,
+    ) -> Vec<u32> {
         if tip == UNKNOWN {
             return pending.to_vec();
         }
@@ -686,6 +693,14 @@ impl<'a> Assembly<'a> {
         if went_back || matches!(opens, Some((SegmentCause::Start, _))) {
             let is_said = |node: u32| matches!(self.row(node).kind, RecordKind::Said);
             inputs.extend(path.iter().rev().filter(|&&node| node < first && is_said(node)));
+        }
+        if matches!(opens, Some((SegmentCause::Start, after)) if after != NONE) {
+            // Of calls that were made at once only one result stands on the path.
+            let has_result = |node: u32| self.blocks_of(node).iter().any(|block| block.kind == BlockKind::ToolResult);
+            let is_sent = |node: u32| node < first && self.nodes[node as usize].tip == tip && has_result(node);
+            inputs.extend(self.local[file as usize].iter().filter(|&&node| is_sent(node)));
+            inputs.sort_unstable();
+            inputs.dedup();
         }
         for &node in pending {
             let has = |kind| self.blocks_of(node).iter().any(|block| block.kind == kind);
