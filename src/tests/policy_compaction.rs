@@ -144,6 +144,19 @@ fn a_fork_begins_with_what_a_compaction_left_of_the_thread_before() {
 }
 
 #[test]
+fn a_fork_with_small_contexts_is_not_sent_as_logged_where_it_begins_with_a_summary() {
+    let mut log = talk(6);
+    log.agent("later").back_to(8).human(20).ask(900, 20, 0);
+    log.agent("earlier").back_to(6).human(20).ask(900, 20, 0);
+    let timeline = log.done();
+    let (sheet, tokens) = (CompactionThresholds::shipped().clone(), Arc::from(sizes(&timeline)));
+    let mut stage =
+        Compaction::new(params(), sheet, tokens, StageJournal::default()).at(CompactionTrigger::Tokens(1_400));
+    send(&timeline, &mut stage);
+    assert_eq!([1, 2].map(|chain| stage.may_change(&timeline, chain, 1_000)), [true, false]);
+}
+
+#[test]
 fn what_writes_a_summary_of_the_log_is_not_summarised() {
     let mut log = talk(4);
     log.agent("a").back_to(7).human(40).ask(1_400, 40, 0);

@@ -25,7 +25,7 @@ use crate::base::error::{Error, Result};
 use crate::base::model_id::normalise;
 use crate::base::names::Sym;
 use crate::base::numbers::thousands;
-use crate::logs::timeline::requests::{Chain, Timeline};
+use crate::logs::timeline::requests::Timeline;
 use crate::logs::trace::{Millis, NO_TIME};
 use crate::whatif::chosen::{Policy, PolicyConfigs, PolicyEntry};
 use crate::whatif::clearing::{Cleared, Micro, clearings, replayed};
@@ -217,6 +217,12 @@ impl Compaction {
         AttemptEnd::Ok
     }
 
+    /// The cut that a chain begins with: that of what it was forked off.
+    fn inherited(&self, timeline: &Timeline, chain: u32) -> Option<Cut> {
+        let opening = timeline.segments.get(timeline.chain(chain).segments.start as usize)?;
+        self.cut_at(timeline, opening.after)
+    }
+
     /// The cut that stood when a request was sent; none of one that is still to come.
     fn cut_at(&self, timeline: &Timeline, request: u32) -> Option<Cut> {
         let chain = timeline.requests.get(request as usize)?.chain;
@@ -253,10 +259,8 @@ impl Stage for Compaction {
     fn begin(&mut self, timeline: &Timeline, chain: u32) {
         let starts = timeline.requests_of(chain).iter().map(|request| request.start);
         let begun = starts.filter(|&start| start != NO_TIME).min();
-        let Chain { ref segments, agent_type, .. } = *timeline.chain(chain);
-        let opening = timeline.segments.get(segments.start as usize);
-        let cut = opening.and_then(|opening| self.cut_at(timeline, opening.after));
-        let is_summariser = timeline.names.text(agent_type) == SUMMARISER;
+        let cut = self.inherited(timeline, chain);
+        let is_summariser = timeline.names.text(timeline.chain(chain).agent_type) == SUMMARISER;
         self.chain = ChainState { cut, begun, is_summariser, ..ChainState::default() };
         let named = Some(&self.params.summarizer_model).filter(|named| !named.is_empty());
         self.summarizer = named.and_then(|named| timeline.names.find(&normalise(named)));
@@ -267,7 +271,8 @@ impl Stage for Compaction {
         let mut versions: Vec<Sym> = timeline.requests_of(chain).iter().map(|request| request.version).collect();
         versions.dedup();
         let mut triggers = versions.into_iter().filter_map(|version| self.trigger_at(timeline, version));
-        params.real == Real::Ignore || params.max_age_minutes > 0 || triggers.any(|trigger| largest >= trigger)
+        let is_reached = params.max_age_minutes > 0 || triggers.any(|trigger| largest >= trigger);
+        params.real == Real::Ignore || is_reached || self.inherited(timeline, chain).is_some()
     }
 
     fn apply(&mut self, moment: &RequestMoment<'_>, view: &mut ContextView, output: &mut StageOutput) {

@@ -200,8 +200,8 @@ impl<'a> Simulator<'a> {
         0..self.timeline.chains.len() as u32
     }
 
-    /// Sends the requests of some chains. Chains are independent: runs over parts, put together in order, are the run over
-    /// the whole.
+    /// Sends the requests of some chains, in their order: a stage may know from one what another begins with that was forked
+    /// off it.
     pub fn run<'r>(
         &'r self,
         chains: Range<u32>,
