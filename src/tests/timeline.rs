@@ -442,6 +442,29 @@ fn a_fork_has_every_result_of_calls_that_were_made_at_once() {
 }
 
 #[test]
+fn a_result_that_a_fork_is_sent_again_is_of_the_same_call_where_ids_come_again() {
+    let original = [
+        user("p", "go").link("p", None).at(1),
+        asks("m1", "c", "Read").link("a1", Some("p")).at(1),
+        answers("c", "x").link("c1", Some("a1")).at(2),
+        says("m2", "done").link("a2", Some("c1")).at(3),
+    ];
+    let other = [
+        user("q", "go").link("q", None).at(10),
+        asks("m3", "c", "Bash").link("a3", Some("q")).at(11),
+        answers("c", "y").link("c2", Some("a3")).at(12),
+        says("m4", "done").link("a4", Some("c2")).at(13),
+    ];
+    let other = other.map(|record| record.session("s-other"));
+    let mut fork: Vec<Record> = original[..3].iter().map(|record| record.clone().session("s-fork")).collect();
+    fork.push(says("m5", "other").session("s-fork").link("a5", Some("c1")).at(50));
+    let timeline = timeline_of(&[("a", &log(&original)), ("b", &log(&other)), ("c", &log(&fork))]);
+    let results = timeline.blocks.iter().filter(|block| block.kind == BlockKind::ToolResult);
+    let tools = results.map(|result| timeline.names.text(timeline.calls[result.call as usize].tool));
+    assert_eq!(tools.collect::<Vec<_>>(), ["Read", "Bash", "Read"]);
+}
+
+#[test]
 fn a_subagent_counts_once_where_it_is_best_recorded() {
     let inner = linked(vec![user("ap", "look"), asks("am", "ac", "Grep"), answers("ac", "x"), says("am2", "found")]);
     let own = log(&inner.iter().map(|record| record.clone().agent("a7")).collect::<Vec<_>>());

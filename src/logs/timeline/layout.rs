@@ -48,6 +48,8 @@ pub(super) fn lay_out(mut assembly: Assembly<'_>, shrink_tokens_min: u64) -> Tim
 
 struct ResultBlock {
     block: u32,
+    /// The block of the same result where it stood first.
+    first: u32,
     /// The `tool_use` id.
     call: Id,
     /// Names its text.
@@ -222,9 +224,10 @@ impl Layout<'_> {
             if *place == NONE {
                 *place = self.out.blocks.len() as u32;
             }
+            let first = *place;
             let record = self.assembly.row(node).id;
             let file = &self.assembly.files[self.assembly.nodes[node as usize].file as usize];
-            for row in self.assembly.blocks_of(node) {
+            for (offset, row) in (0..).zip(self.assembly.blocks_of(node)) {
                 let block = self.out.blocks.len() as u32;
                 let mut call = NONE;
                 if row.kind == BlockKind::ToolUsage {
@@ -241,7 +244,8 @@ impl Layout<'_> {
                         file_kind: file.symbols[row.file_kind.0 as usize],
                     });
                 } else if row.kind == BlockKind::ToolResult {
-                    self.results.push(ResultBlock { block, call: row.call, text: row.named, is_error: row.is_error });
+                    let BlockRow { call, named: text, is_error, .. } = *row;
+                    self.results.push(ResultBlock { block, first: first + offset, call, text, is_error });
                 }
                 let BlockRow { kind, chars, bytes, tokens, is_string, media, .. } = *row;
                 self.out.blocks.push(Block { kind, chars, bytes, tokens, call, is_string, media, record });
@@ -265,12 +269,15 @@ impl Layout<'_> {
             }
         }
         let mut orphans = 0;
-        for &ResultBlock { block, call, text, is_error } in &self.results {
+        for &ResultBlock { block, first, call, text, is_error } in &self.results {
+            // What a fork was sent again is of the same call there.
+            let repeated = Some(self.out.blocks[first as usize].call).filter(|&call| call != NONE);
             let before = |known: &Vec<u32>| {
                 let place = known.partition_point(|&call| self.out.calls[call as usize].asked < block);
                 place.checked_sub(1).map(|place| known[place])
             };
-            let Some(call) = again.get(&call).and_then(before).or_else(|| calls.get(&call).copied()) else {
+            let of_id = || again.get(&call).and_then(before).or_else(|| calls.get(&call).copied());
+            let Some(call) = repeated.or_else(of_id) else {
                 orphans += 1;
                 continue;
             };
