@@ -87,7 +87,8 @@ fn project_part(text: &str, here: Option<&Path>) -> Result<String> {
             part => path.push(part),
         }
     }
-    let part = if begins_here { path.to_string_lossy().into_owned() } else { text.trim_end_matches('/').to_owned() };
+    let part =
+        if begins_here { path.to_string_lossy().into_owned() } else { text.trim_end_matches(['/', '\\']).to_owned() };
     if part.chars().any(char::is_alphanumeric) {
         return Ok(part);
     }
