@@ -36,7 +36,7 @@ pub struct Args {
     explain: bool,
     /// What one finding stands on: everything that was looked at with its interval, the sessions with most of it, and the
     /// command that the figures come from.
-    #[arg(long, value_name = "ID", conflicts_with_all = ["all", "explain", "html", "top"])]
+    #[arg(long, value_name = "ID", conflicts_with_all = ["explain", "html"])]
     finding: Option<String>,
     /// Write the page to a file for a browser as well: one file with plots, without scripts, that fetches nothing. `-`
     /// writes it to stdout instead of the words.

@@ -721,6 +721,8 @@ fn failed_calls_are_told_by_tool() {
     let out = home.json(&["report", "--finding", "failed_calls", "--since", "2026-01-02"]);
     let what = out["finding"]["what"].as_str().unwrap();
     assert!(what.contains("96 of them, by Bash, Edit; their messages"), "{what}");
+    let short = home.run(&["--finding", "failed_calls", "--since", "2026-01-02", "--top", "1"]).out;
+    assert!(short.contains("by Bash, 1 other tool; their messages"), "{short}");
     let made = out["made_of"].as_array().unwrap();
     let counts = made.iter().map(|made| (made["tool"].as_str().unwrap(), made["count"].as_u64().unwrap()));
     assert_eq!(counts.collect::<Vec<_>>(), [("Bash", 72), ("Edit", 24)]);
