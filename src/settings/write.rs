@@ -16,6 +16,7 @@ use toml_edit::Value;
 use crate::base::error::{Error, Result};
 use crate::base::files;
 use crate::base::key_path::KeyPath;
+use crate::base::unpack::{Packing, unpack};
 use crate::base::visible::Shown as _;
 use crate::settings::draft::DocumentDraft;
 use crate::settings::{CURRENT_VERSION, SettingsFile, schema};
@@ -23,7 +24,7 @@ use crate::settings::{CURRENT_VERSION, SettingsFile, schema};
 /// Longest chain of symbolic links that is followed, as on Linux.
 const MAX_LINKS: usize = 40;
 
-/// Bytes at the start of a file by which a log is known.
+/// Bytes at the start of a file, unpacked, by which a log is known.
 const HEAD_BYTES: u64 = 64 << 10;
 
 /// A file that is about to be replaced: locked against other runs, and seen to hold still what was read.
@@ -119,8 +120,9 @@ pub fn expect_place(path: &Path) -> Result<()> {
 /// Whether records of Claude Code are in a file.
 fn is_log(path: &Path) -> bool {
     let mut head = Vec::new();
+    let packing = Packing::of(path).unwrap_or(Packing::Plain);
     // Whatever cannot be read is told of by whoever writes.
-    files::open(path).is_ok_and(|file| file.take(HEAD_BYTES).read_to_end(&mut head).is_ok())
+    files::open(path).and_then(|file| unpack(packing, file)?.take(HEAD_BYTES).read_to_end(&mut head)).is_ok()
         && memmem::find(&head, b"\"sessionId\"").is_some()
 }
 

@@ -117,3 +117,15 @@ fn such_telemetry_is_counted_and_named() {
     let lines = report["inputs"]["lines"].as_u64().unwrap() as usize;
     assert!(lines * 4096 < 2 * FREE_BYTES, "{lines} lines were read");
 }
+
+#[test]
+fn nothing_is_written_over_a_packed_log() {
+    let home = Home::new();
+    let text = session("one", 4);
+    for (name, packed) in [("one.jsonl.zst", zstd(text.as_bytes())), ("two.jsonl.gz", gzip(text.as_bytes()))] {
+        let log = home.write(name, &packed);
+        let refused = home.run(&["mine", "edges", "--input-dir", log.to_str().unwrap(), "-o", log.to_str().unwrap()]);
+        assert!(refused.err.contains("one of the logs"), "{}", refused.err);
+        assert_eq!(std::fs::read(&log).unwrap(), packed);
+    }
+}
