@@ -491,6 +491,24 @@ fn a_key_that_was_taken_back_belongs_to_no_rule() {
 }
 
 #[test]
+fn what_t1_switched_off_stays_off_until_something_later_was_recorded() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("c.toml");
+    let file = |text: &str| SettingsFile::parse(&path, text).unwrap();
+    let switch = key("enrichment.enabled");
+    let before = "[enrichment]\nenabled = true\n";
+    let after = apply(&file(before), &[set("enrichment.enabled", "false")]).unwrap();
+    let entry = journal_entry(1_000, "tune", &file(before), &after, vec![of_rule("T1", &switch)]).unwrap();
+    append(&journal_path(&path), &entry).unwrap();
+    let kept = |seen_until: i64| {
+        let owners = KeyOwners::load(&Data::default(), &file(&after), Some(seen_until)).unwrap();
+        owners.kept("R7", &switch)
+    };
+    assert!(kept(1_000).unwrap().contains("is T1's: "));
+    assert_eq!(kept(1_001), None);
+}
+
+#[test]
 fn a_journal_that_somebody_edited_does_no_harm() {
     let file = read("[dedup]\nlru_size = 5\n");
     let (entry, after) = written(&file, &[set("dedup.lru_size", "8")]);
