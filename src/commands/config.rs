@@ -24,10 +24,7 @@ pub fn settings(context: &Context<'_>) -> Result<Settings> {
     Ok(Effective::resolve(&usual_file(context)?)?.settings)
 }
 
-/// The usual configuration.
-///
-/// # Errors
-/// If there is no place for it, or it is broken.
+/// The usual configuration. An error if there is no place for it, or it is broken.
 pub fn usual_file(context: &Context<'_>) -> Result<SettingsFile> {
     load_config(&config_path(None, context)?, false)
 }

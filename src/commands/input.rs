@@ -73,10 +73,8 @@ impl QuestionArgs {
     }
 }
 
-/// What the names of projects have to contain. A way that begins here is the path that it leads to.
-///
-/// # Errors
-/// If it could be a part of any name.
+/// What the names of projects have to contain. A way that begins here is the path that it leads to. An error if it could be a
+/// part of any name.
 fn project_part(text: &str, here: Option<&Path>) -> Result<String> {
     let begins_here = matches!(Path::new(text).components().next(), Some(Component::CurDir | Component::ParentDir));
     let mut path = PathBuf::new();

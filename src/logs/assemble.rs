@@ -4,10 +4,6 @@
 //! three places, one API message is spread over several records. Which copy counts is decided by what the rows say
 //! (place, time, ids), never by the order in which files were read.
 
-use crate::logs::trace::{
-    CallRow, ChainKey, MarkKind, MarkRow, MessageRow, Millis, NO_TIME, Place, ResultKind, SUMMARY_WITHIN_RECORDS,
-    SessionRow, Status, ToolResult, ToolUse, Usage, earlier,
-};
 use std::borrow::Cow;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -20,6 +16,10 @@ use crate::base::names::Names;
 use crate::logs::copies::{At, FileFacts, FileStanding, RecordedAgents, standings};
 use crate::logs::corpus::{Corpus, SourceRows};
 use crate::logs::history::{Call, CallIndex, Chain, Compaction, Eviction, History, Merged, Message, Session};
+use crate::logs::trace::{
+    CallRow, ChainKey, MarkKind, MarkRow, MessageRow, Millis, NO_TIME, Place, ResultKind, SUMMARY_WITHIN_RECORDS,
+    SessionRow, Status, ToolResult, ToolUse, Usage, earlier,
+};
 
 /// Builds the history of all session logs of a corpus.
 pub fn assemble(corpus: &Corpus) -> History {

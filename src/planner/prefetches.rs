@@ -371,9 +371,9 @@ pub struct Bound {
     pub repeats: u64,
     /// Of the rest, with a value that stood in an earlier answer of the context.
     pub listed: u64,
-    /// Of these, with no other argument: the whole call could be known. No planner spares more.
+    /// Of these, with no other argument: the whole call could be known. No planner that leaves repeats alone spares more.
     pub listed_whole: u64,
-    /// Of these, within the next few calls of steps later than such an answer. No planner hits more.
+    /// Of these, within the next few calls of steps later than such an answer. No planner that leaves repeats alone hits more.
     pub reachable: u64,
 }
 

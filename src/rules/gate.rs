@@ -1,7 +1,6 @@
 //! Every proposal is replayed before it is written, alone and together with the others, on sessions that it was not found on
 //! where there are enough: what loses tokens, or may save them by chance, is held, and if the whole loses, nothing is written.
 
-use crate::settings::{Settings, SettingsFile, what_if};
 use std::collections::{BTreeMap, BTreeSet};
 
 use rayon::prelude::*;
@@ -21,6 +20,7 @@ use crate::rules::{r6_cost_models, r7_speculation, statistics};
 use crate::settings::annotations::Annotations;
 use crate::settings::entries::Predicted;
 use crate::settings::finding::{Delta, Effect, Finding, Verdict};
+use crate::settings::{Settings, SettingsFile, what_if};
 use crate::telemetry::log::EventLog;
 
 /// A loss below this is rounding: half a token.

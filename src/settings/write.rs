@@ -121,9 +121,9 @@ pub fn expect_place(path: &Path) -> Result<()> {
 fn is_log(path: &Path) -> bool {
     let mut head = Vec::new();
     let packing = Packing::of(path).unwrap_or(Packing::Plain);
-    // Whatever cannot be read is told of by whoever writes.
-    files::open(path).and_then(|file| unpack(packing, file)?.take(HEAD_BYTES).read_to_end(&mut head)).is_ok()
-        && memmem::find(&head, b"\"sessionId\"").is_some()
+    // What cannot be read, or breaks off, is judged by what came before.
+    let _read = files::open(path).and_then(|file| unpack(packing, file)?.take(HEAD_BYTES).read_to_end(&mut head));
+    memmem::find(&head, b"\"sessionId\"").is_some()
 }
 
 /// Refuses stdout, and a device: it would be gone, and a file in its place.

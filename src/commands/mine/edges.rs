@@ -1,6 +1,5 @@
 //! `devboy mine edges`: which tool follows which, how surely, and how soon.
 
-use crate::frames::input::Input;
 use std::path::PathBuf;
 
 use clap::builder::EnumValueParser;
@@ -9,6 +8,7 @@ use serde_json::json;
 use crate::base::error::{Error, Result};
 use crate::commands::mine::export::{CsvLayout, ExportArgs, ExportForm, Mined, MinedArgs};
 use crate::frames::edge::{Concurrency, Edge, EdgeSums, EdgeThresholds, EndSum, Turns};
+use crate::frames::input::Input;
 use crate::logs::overview::Holds;
 use crate::mine::{edge_graph, edges, tables as mined};
 use crate::report::numbers::counted;

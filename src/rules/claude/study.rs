@@ -1,9 +1,6 @@
 //! What Claude Code could be set to, tried on the logs and judged: what is proposed, what that does as one configuration,
 //! and the settings with it.
 
-use crate::logs::trace::{Millis, Place};
-use crate::rules::{Data, claude, effects, report, statistics};
-use crate::whatif::client::{LeverPart, LeverStudy, LeverTrials, LeverValue};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
@@ -17,8 +14,10 @@ use crate::cost::findings::thresholds::FindingThresholds;
 use crate::cost::server_calls::server_calls;
 use crate::frames::input::Input;
 use crate::logs::timeline::requests::{Marks, Timeline};
+use crate::logs::trace::{Millis, Place};
 use crate::rules::claude::{SettingsFacts, Uses, judge_all};
 use crate::rules::proposal::proposed;
+use crate::rules::{Data, claude, effects, report, statistics};
 use crate::settings::claude::file::ClaudeFile;
 use crate::settings::claude::layers::{ClaudePlaces, SettingsLayers, project_id};
 use crate::settings::claude::levers::{Levers, SettingsScope};
@@ -27,6 +26,7 @@ use crate::settings::finding::Finding;
 use crate::settings::unified_diff;
 use crate::whatif::chosen::PolicyConfigs;
 use crate::whatif::client::thresholds::Versions;
+use crate::whatif::client::{LeverPart, LeverStudy, LeverTrials, LeverValue};
 use crate::whatif::sim::simulator::Simulator;
 use crate::whatif::workload::{Workload, oracle};
 

@@ -230,9 +230,6 @@ impl SettingsLayers {
     }
 
     /// Whether a lever is set by the shell, and by no file.
-    ///
-    /// # Errors
-    /// As [`ClaudeFile::get`].
     pub fn is_of_shell(&self, lever: &Lever) -> Result<bool> {
         Ok(self.set(lever)?.is_some_and(|set| set.file.is_none()))
     }
