@@ -10,7 +10,7 @@ use memchr::memmem;
 
 use crate::base::body_shape::BodyShape;
 use crate::base::damage::Reason;
-use crate::base::id::{Id, IdSet};
+use crate::base::id::{Id, IdMap};
 use crate::base::json::{Cursor, RawStr};
 use crate::base::numbers::saturated;
 use crate::logs::body::{Body, BodyStudy, Measured};
@@ -69,12 +69,21 @@ struct Opening {
     is_restart: bool,
 }
 
+/// What decides how much is looked at in the result of a call.
+#[derive(Clone, Copy)]
+struct CalledTool {
+    /// Not an MCP tool: the shape of its results is not asked for.
+    is_builtin: bool,
+    /// The published planner takes its results apart by lines.
+    is_listing: bool,
+}
+
 /// What the `message` of the record at hand contributes.
 pub struct MessageDraft<'v> {
     pub(super) guide: ExtractionGuide<'v>,
     body: Body<'v>,
-    /// Calls seen so far to tools that are not MCP tools: the shape of their results is not asked for.
-    pub builtin_calls: IdSet<Id>,
+    /// The tools of the calls seen so far.
+    called: IdMap<Id, CalledTool>,
     /// How the first text begins.
     opening: Option<Opening>,
     pub asked: Vec<CallDraft>,
@@ -92,7 +101,7 @@ impl<'v> MessageDraft<'v> {
         Self {
             guide,
             body: Body::new(guide.study.map(|begin| begin())),
-            builtin_calls: IdSet::default(),
+            called: IdMap::default(),
             opening: None,
             asked: Vec::new(),
             answered: Vec::new(),
@@ -105,6 +114,12 @@ impl<'v> MessageDraft<'v> {
     pub fn clear(&mut self) {
         self.begin();
         self.damage.clear();
+    }
+
+    /// Takes note of the tool of a call. Other makers' models give ids again: the last call counts.
+    pub fn note_call(&mut self, call: Id, tool: &str) {
+        let is_listing = self.guide.values.is_listing(tool);
+        self.called.insert(call, CalledTool { is_builtin: !tool.starts_with("mcp__"), is_listing });
     }
 
     /// Lets the study look at what a call of a message quotes.
@@ -182,12 +197,13 @@ impl<'v> MessageDraft<'v> {
             self.damage.push(Reason::LoneSurrogate);
         }
         let call = id.map(id_of).unwrap_or_default();
-        let shape = if self.builtin_calls.contains(&call) { BodyShape::Unknown } else { self.shape() };
-        let shape = shape as u8;
+        let called = self.called.get(&call).copied();
+        let is_builtin = called.is_some_and(|tool| tool.is_builtin);
+        let shape = if is_builtin { BodyShape::Unknown } else { self.shape() } as u8;
         let status = if failed { self.failure() } else { Status::Ok };
         let Measured { id: body, chars, bytes } = self.body.measure();
         if let (Status::Ok, Some(text)) = (status, self.body.whole()) {
-            self.values.answer(self.answered.len(), text);
+            self.values.answer(self.answered.len(), text, called.is_none_or(|tool| tool.is_listing));
         }
         let (chars, bytes) = (saturated(chars), saturated(bytes));
         let answered = ToolResult { record: 0, block: 0, ts: NO_TIME, chars, bytes, body, kind, status, shape };

@@ -214,12 +214,7 @@ impl<'v> Extractor<'v> {
         });
         let mut blocks = Vec::with_capacity(self.draft.asked.len());
         for CallDraft { call, tool, endpoint, path, quote, asked } in std::mem::take(&mut self.draft.asked) {
-            // Other makers' models give ids again.
-            if tool.starts_with("mcp__") {
-                self.draft.builtin_calls.remove(&call);
-            } else {
-                self.draft.builtin_calls.insert(call);
-            }
+            self.draft.note_call(call, &tool);
             if let Some(quote) = quote {
                 self.draft.study_quote(message, call, &quote);
             }

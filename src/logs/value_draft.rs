@@ -110,14 +110,17 @@ impl<'v> ValueDraft<'v> {
         self.sheet.start = 0;
     }
 
-    /// Drafts what an answer lists; `answer` is its place in the record.
-    pub fn answer(&mut self, answer: usize, text: &[u8]) {
+    /// Drafts what an answer lists; `answer` is its place in the record. Where its tool may be one whose answers are taken
+    /// apart by lines, these are drafted as well.
+    pub fn answer(&mut self, answer: usize, text: &[u8], may_be_listing: bool) {
         self.open_sheet();
         if leaves::walk_answer(self, text).is_none() {
             self.open_sheet();
             listed::scan(self, text);
         }
-        listed::take(self, text);
+        if may_be_listing {
+            listed::take(self, text);
+        }
         self.close_sheet(answer);
     }
 

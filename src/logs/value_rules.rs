@@ -68,8 +68,13 @@ impl ValueRules {
 
     /// Whether a list is kept of the answers of a tool.
     pub fn keeps(&self, tool: &str, list: &List) -> bool {
-        let is_one_of = |tools: &[String]| tools.iter().any(|name| name == tool);
-        !(list.is_json() && is_one_of(&self.data_tools) || list.is_taken() && !is_one_of(&self.listing_tools))
+        let shows_data = || self.data_tools.iter().any(|name| name == tool);
+        !(list.is_json() && shows_data() || list.is_taken() && !self.is_listing(tool))
+    }
+
+    /// Whether the published planner takes the answers of a tool apart by lines.
+    pub fn is_listing(&self, tool: &str) -> bool {
+        self.listing_tools.iter().any(|name| name == tool)
     }
 
     /// Whether a word is the name of a file that is known as a whole.

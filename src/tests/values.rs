@@ -268,8 +268,8 @@ fn of_parts(path: &[u8], cwd: Option<&[u8]>) -> Vec<u8> {
 fn drafted(answer: &[u8], input: &[u8]) -> ValueRows {
     let mut draft = ValueDraft::new(guide().values);
     let mut rows = ValueRows::default();
-    draft.answer(0, answer);
-    draft.answer(1, answer);
+    draft.answer(0, answer, true);
+    draft.answer(1, answer, true);
     draft.input(0, input);
     draft.commit(Some(b"/w"), &[1, 2], &[3], &mut rows);
     rows
