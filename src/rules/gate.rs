@@ -361,7 +361,9 @@ impl<'b> Round<'b> {
             self.share_out(&lasts, resampling);
             let fate = |&group: &usize| match &self.effects[group] {
                 None => SubjectFate::Made,
-                Some(_) if self.intervals[group].is_none_or(|(lower, _)| lower <= 0.0) => SubjectFate::Chance,
+                Some(effect) if self.intervals[group].map_or(total(&effect[0]), |(lower, _)| lower) <= 0.0 => {
+                    SubjectFate::Chance
+                }
                 Some(effect) if total(&effect[0]) < least => SubjectFate::Little,
                 Some(_) => SubjectFate::Made,
             };
@@ -391,10 +393,11 @@ impl<'b> Round<'b> {
     }
 }
 
-/// The 95 % interval over sessions of what a change saves if everything can be changed.
+/// The 95 % interval over sessions of what a change saves if everything can be changed; none of one session, which says nothing of
+/// others.
 fn interval(effect: &SavedInBoth, sessions: usize, resampling: &Resampling) -> Option<(f64, f64)> {
     let values: Vec<f64> = effect[0].values().copied().collect();
-    sum_interval(&values, sessions, resampling, TAIL)
+    (sessions > 1).then(|| sum_interval(&values, sessions, resampling, TAIL)).flatten()
 }
 
 /// Tokens that a change saves, by session: if everything could be changed, and in the host.

@@ -603,11 +603,17 @@ fn with_few_sessions_it_says_that_nothing_is_judged_on_later_ones() {
         "# 1 session, too few to judge on later ones (29 are needed): proposals are judged on what they were found on";
     let told = home.run(&["tune", "analyze", "--dry-run"]).err;
     assert!(told.contains(few), "{told}");
+    // One session says nothing of others.
+    let has_interval = |finding: &Value| finding["effect"]["tokens_95"].is_array();
+    let found = || home.json(&["tune", "analyze", "--dry-run"])["findings"].as_array().unwrap().clone();
+    let effects = found().into_iter().filter(|finding| !finding["effect"].is_null()).collect::<Vec<_>>();
+    assert!(!effects.is_empty() && !effects.iter().any(has_interval), "{effects:#?}");
     for (sessions, is_few) in [(28, true), (29, false)] {
         home.write(EVENTS, lines(&sessions_of(sessions, &|_| true)));
         let told = home.run(&["tune", "analyze", "--dry-run"]).err;
         assert_eq!(told.contains("too few to judge on later ones (29 are needed)"), is_few, "{told}");
         assert_eq!(told.contains("rules speak on the earlier sessions"), !is_few, "{told}");
+        assert!(found().iter().any(has_interval));
     }
 }
 

@@ -51,7 +51,7 @@ fn search(home: &Home, more: &[&str]) -> Value {
 #[test]
 fn a_search_finds_the_one_value_that_pays_writes_it_and_finds_nothing_more() {
     let home = Home::new();
-    write_repeats(&home, 20, 8);
+    write_repeats(&home, 25, 8);
     let found = search(&home, &[]);
     let steps = found["search"]["steps"].as_array().unwrap();
     assert_eq!(steps[0]["key"], "dedup.lru_size", "{steps:#?}");
@@ -130,6 +130,26 @@ fn a_later_loss_ends_the_path() {
     assert_eq!((steps.len(), &found["changes"]), (1, &Value::from(0)));
 }
 
+/// One session would speak for itself, whatever interval it has.
+#[test]
+fn fewer_than_five_later_sessions_judge_nothing() {
+    let told = |sessions: usize| {
+        let home = Home::new();
+        write_repeats(&home, sessions, 8);
+        let logs = home.path("logs").display().to_string();
+        let found = search(&home, &["--dry-run"]);
+        let words = home.run(&["tune", "search", "--dry-run", "--explain", "-q", "--input-dir", &logs]).out;
+        (found, words)
+    };
+    let (few, words) = told(3);
+    assert_eq!((&few["search"]["later"]["sessions"], &few["changes"]), (&1.into(), &0.into()), "{few:#}");
+    assert_eq!((&few["search"]["is_judged"], &few["search"]["steps"]), (&false.into(), &Value::Array(Vec::new())));
+    assert!(words.contains("too few later sessions (1) to judge ") && !words.contains("made earlier"), "{words}");
+    let (enough, _) = told(13);
+    assert_eq!(enough["search"]["later"]["sessions"], 5, "{enough:#}");
+    assert_eq!(enough["search"]["steps"][0]["holds"], true, "{enough:#}");
+}
+
 /// The share of samples whose true sum, 0, lies outside of the interval.
 #[test]
 fn the_interval_of_a_sum_leaves_out_what_it_says() {
@@ -162,7 +182,7 @@ fn settings_that_cannot_be_read_are_told_of_in_one_line() {
 #[test]
 fn a_path_is_compared_with_what_counts_otherwise_by_name() {
     let home = Home::new();
-    write_fresh(&home, 0..12);
+    write_fresh(&home, 0..20);
     let logs = home.path("logs").display().to_string();
     let against = |variant: &str| {
         let text = format!("schema_version = 4\n[profiles.tokenizer]\nactive = \"{variant}\"\n");

@@ -20,7 +20,7 @@ use crate::report::table::TableFormat;
 use crate::rules::claude::search as claude;
 use crate::rules::proposal::{KeyOwners, Proposal, closed, settle};
 use crate::rules::search::{Search, SearchInput, SearchThresholds};
-use crate::rules::{self, report as findings, search};
+use crate::rules::{self, report as findings, search, statistics};
 use crate::settings::annotations::Annotations;
 use crate::settings::claude::layers::SettingsLayers;
 use crate::settings::claude::levers::{Levers, SettingsScope};
@@ -106,6 +106,7 @@ struct Searched<'a> {
 fn found(args: &Args, searched: &Searched<'_>, reaches: &Reaches, input: &mut Input) -> Result<Search> {
     let &Searched { file, view, precedence, against } = searched;
     let sheet = input.data.read(search::SHEET, SearchThresholds::parse)?;
+    let later_min = statistics::numbers(&input.data)?.backtest.later_min;
     let make = |input: &mut Input| {
         let laid = ReplayInput::new(None, input)?;
         let began: Vec<_> = laid.history.sessions.iter().map(|session| session.ts_first).collect();
@@ -114,7 +115,8 @@ fn found(args: &Args, searched: &Searched<'_>, reaches: &Reaches, input: &mut In
         let reach = reaches.chosen();
         let closed = |key: &KeyPath| closed(search::RULE, key, view, precedence);
         let (tape, sheet) = (&laid.tape, &sheet);
-        let ground = SearchInput { file, tape, began: &began, reach, sheet, closed: &closed, goes_on: &goes_on };
+        let (closed, goes_on) = (&closed, &goes_on);
+        let ground = SearchInput { file, tape, began: &began, reach, sheet, later_min, closed, goes_on };
         input.pool.install(|| ground.search(against))
     };
     // What was cut short is no answer to be kept.

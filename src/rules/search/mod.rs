@@ -16,7 +16,7 @@ use crate::base::key_path::KeyPath;
 use crate::logs::trace::Millis;
 use crate::replay::reach::Reach;
 use crate::replay::{ReplayOptions, Scenario, SessionTape, SessionTokens, Tape};
-use crate::rules::search::space::{ChosenStep, SearchKey, SearchSpaceWalk};
+use crate::rules::search::space::{ChosenStep, SearchKey, SearchPath, SearchSpaceWalk};
 use crate::settings::entries::Predicted;
 use crate::settings::{Settings, SettingsFile, what_if};
 
@@ -74,6 +74,8 @@ pub struct SearchInput<'a> {
     pub reach: &'a Reach,
     /// Numbers.
     pub sheet: &'a SearchThresholds,
+    /// Least later sessions that a step is judged on: of fewer one would decide.
+    pub later_min: usize,
     /// Why a key may not be written; such keys are not tried.
     pub closed: &'a (dyn Fn(&KeyPath) -> Option<String> + Sync),
     /// Whether to go on; asked before each step.
@@ -87,6 +89,8 @@ pub struct Search {
     pub earlier: SearchSessions,
     /// Later sessions, on which it was judged.
     pub later: SearchSessions,
+    /// Whether they are enough for that; else nothing was looked for.
+    pub is_judged: bool,
     /// Values that were tried at each step.
     pub candidates: u64,
     /// Keys that were not tried, since they may not be written.
@@ -209,22 +213,24 @@ impl SearchInput<'_> {
             candidates: &candidates,
         };
         let (earlier, later) = (blocks[..self.sheet.train_blocks].concat(), blocks[self.sheet.train_blocks..].concat());
-        let found = walk.path(&earlier, Some(&later))?;
+        let is_judged = later.len() >= self.later_min;
+        let found = if is_judged { walk.path(&earlier, Some(&later))? } else { SearchPath::default() };
         let mut looks = found.looks;
         let mut folds = Vec::new();
-        for known in 1..blocks.len() {
+        for known in (1..blocks.len()).filter(|&known| blocks[known].len() >= self.later_min) {
             let (train, next) = (blocks[..known].concat(), &blocks[known]);
             let path = walk.path(&train, None)?;
             looks += path.looks;
             folds.push(self.fold(&walk, &train, next, &path.steps)?);
         }
         let more = |scenario: &Scenario| self.judged(&sessions.more(&later, &now, &present, scenario));
-        let against = against.map(|settings| self.scenario(settings));
+        let against = against.filter(|_| is_judged).map(|settings| self.scenario(settings));
         let held: Vec<&ChosenStep> = found.steps.iter().filter(|step| step.holds).collect();
         let changes: Vec<_> = held.iter().map(|step| step.change.clone()).collect();
         Ok(Search {
             earlier: part(&earlier, &present),
             later: part(&later, &present),
+            is_judged,
             candidates: candidates.len() as u64,
             closed,
             looks,

@@ -16,8 +16,8 @@ pub fn sentence(search: &Search, who: &str) -> String {
     let held = search.steps.iter().filter(|step| step.holds).count() as u64;
     let later = counted(search.later.sessions, "later session");
     let tried = counted(search.candidates, "value");
-    if search.later.sessions == 0 {
-        return format!("too few sessions to judge {tried} on later ones ({who})");
+    if !search.is_judged {
+        return format!("too few later sessions ({}) to judge {tried} on ({who})", search.later.sessions);
     }
     if search.steps.is_empty() {
         let earlier = counted(search.earlier.sessions, "earlier session");
@@ -85,7 +85,7 @@ pub fn tables(search: &Search, explain: bool) -> Vec<(String, Table)> {
         let counted = unlike.map(|other| format!(" (tokens: {}; --against: {other})", search.tokens));
         tables.push((format!("on the later sessions{}", counted.unwrap_or_default()), against));
     }
-    if explain {
+    if explain && !search.folds.is_empty() {
         let mut folds = Table::new(&["#known", "#next", "#changes", "#predicted", "#came", "#from", "#to"]);
         for fold in &search.folds {
             folds.row([
