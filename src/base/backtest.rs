@@ -253,16 +253,24 @@ const ROUNDING: f64 = 1e-12;
 /// An interval is never stretched further: of what had no width nothing can be told.
 const STRETCH_MAX: f64 = 100.0;
 
-/// How many of the forecasts held.
+/// How many of the forecasts held. Those that share what came, which neighbouring weeks do, are one thing.
 pub fn coverage(name: &str, attempts: &[ForecastWeek], promise: f64, numbers: &BacktestNumbers) -> PromiseCoverage {
     let told = forecasts(attempts, &numbers.resampling);
     let mut weeks: Vec<SessionSplit> =
         told.iter().map(|(week_ms, _)| SessionSplit { week_ms: *week_ms, known: 0 }).collect();
     weeks.dedup();
+    let mut first = (i64::MIN, i64::MIN);
+    let mut shared: BTreeMap<i64, i64> = BTreeMap::new();
+    for attempt in attempts {
+        if attempt.week_ms >= first.1 {
+            first = (attempt.week_ms, attempt.until_ms);
+        }
+        shared.insert(attempt.week_ms, first.0);
+    }
     let judge = |cut: SessionSplit| {
         let of_week = || told.iter().filter(|(week_ms, _)| *week_ms == cut.week_ms);
         let held = of_week().filter(|(_, told)| told.holds()).count() as u64;
-        vec![(cut.week_ms.unsigned_abs(), (held, of_week().count() as u64))]
+        vec![(shared[&cut.week_ms].unsigned_abs(), (held, of_week().count() as u64))]
     };
     PromiseCoverage::of((name, "forecasts"), Promise::AtLeast(promise), &weeks, numbers, &judge)
 }

@@ -7,7 +7,9 @@ use serde_json::Value;
 use super::fleet_tune::days;
 use super::harness::Home;
 use super::planted::Random;
-use crate::base::backtest::{BacktestNumbers, ForecastWeek, SessionEffect, ahead, coverage, forecasts, ratio};
+use crate::base::backtest::{
+    BacktestNumbers, ForecastWeek, PromiseCoverage, SessionEffect, ahead, coverage, forecasts, ratio,
+};
 use crate::base::bootstrap::{Resampling, holds_in_100, stretch, sum_interval};
 use crate::base::data::Data;
 use crate::base::id::Id;
@@ -69,6 +71,26 @@ fn intervals_of_a_habit_that_stays_cover() {
     let row = coverage("x", &weekly(50, &|_| 0.2), 0.9, &numbers());
     assert!(row.share().value() >= 0.9 && row.verdict() != TargetVerdict::Fail, "{:?}", row.share());
     assert_eq!(row.broken(), None);
+}
+
+/// Neighbouring weeks are about the same coming sessions: what they miss together is missed once.
+#[test]
+fn forecasts_that_share_what_came_break_a_promise_once() {
+    let missed = |weeks: i64| {
+        let of = |effect: f64| vec![SessionEffect { effect, of: 10.0 }; 9];
+        let week = |week: i64| ForecastWeek {
+            week_ms: week * WEEK_MS,
+            until_ms: (week + 4) * WEEK_MS,
+            known: of(2.0),
+            came: of(1.0),
+        };
+        coverage("x", &(0..weeks).map(week).collect::<Vec<_>>(), 0.9, &numbers())
+    };
+    let rows = [2, 4, 5].map(missed);
+    assert_eq!(rows.each_ref().map(|row| (row.share().k, row.share().n)), [(0, 2), (0, 4), (0, 5)]);
+    assert_eq!(rows.each_ref().map(|row| row.distinct), [1, 1, 2]);
+    let (open, fail) = (TargetVerdict::Open, TargetVerdict::Fail);
+    assert_eq!(rows.each_ref().map(PromiseCoverage::verdict), [open, open, fail]);
 }
 
 #[test]
