@@ -250,6 +250,9 @@ fn a_finding_of_a_part_counts_what_is_in_the_part() {
     let saved = found["saved_usd"].as_f64().unwrap();
     assert!((saved - 6.0 * 41_000.0 * SONNET_LOST_PER_TOKEN).abs() < 1e-6, "{found:#}");
     assert_eq!(found["count"], 6, "the other six are with Opus: {found:#}");
+    // Its interval is over the sessions of the part.
+    let out = home.run(&[]).out;
+    assert!(out.contains("Intervals over 6 sessions hold about 57 times in 100"), "{out}");
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! The page in words: a few lines each for what was spent, for every finding, and for what does not pay.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::base::bootstrap::holds_in_100;
 use crate::cost::findings::FindingBasis;
@@ -390,13 +390,22 @@ impl Telling<'_> {
         }
     }
 
-    /// How often the intervals of the page hold, where its sessions are few.
+    /// How often the intervals of the page hold, where some are over few sessions: those of a part, or of subagents, are over fewer
+    /// than there are.
     pub fn of_few_sessions(&self) -> Option<String> {
-        let sessions = self.page.spent.sessions;
-        let held = holds_in_100(sessions).filter(|_| !self.page.findings.is_empty())?;
+        let sessions: BTreeSet<u64> = self.page.findings.iter().map(|finding| finding.sessions).collect();
+        let mut fewest: BTreeMap<u32, u64> = BTreeMap::new();
+        for sessions in sessions {
+            if let Some(held) = holds_in_100(sessions) {
+                fewest.entry(held).or_insert(sessions);
+            }
+        }
+        let (held, sessions) = fewest.pop_first()?;
+        let more = fewest.iter().map(|(held, sessions)| format!(", over {} about {held}", thousands(*sessions)));
         let sessions = counted(sessions, "session");
         Some(format!(
-            "Intervals over {sessions} hold about {held} times in 100, not 95: few large ones are most of a bill."
+            "Intervals over {sessions} hold about {held} times in 100{}, not 95: few large ones are most of a bill.",
+            more.collect::<String>()
         ))
     }
 
@@ -483,7 +492,8 @@ impl Telling<'_> {
             };
             format!(
                 "Settings: `{command}` chooses values on the earlier sessions of all these logs and judges them on the later ones (the \
-                 effects above are of the days that they were chosen on), and {so}{part}"
+                 effects above are of the days that they were chosen on, and of projects that decide it themselves, too), and \
+                 {so}{part}"
             )
         });
         hidden.into_iter().chain(overlap).chain(setting).collect()
