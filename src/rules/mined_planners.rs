@@ -107,10 +107,14 @@ fn empty() -> Result<SettingsFile> {
 
 /// The planner as the file of the user has it.
 pub fn configured(stage: &PlannerStage, data: &Data) -> Result<Planner> {
+    configured_by(&stage.file, stage, data)
+}
+
+fn configured_by(file: &SettingsFile, stage: &PlannerStage, data: &Data) -> Result<Planner> {
     let mut layers = layers(stage, &Annotations::load(data)?)?;
-    layers.user(&stage.file);
+    layers.user(file);
     let numbers = data.read(SHEET, SelectivityThresholds::parse)?;
-    let table = Selectivity::from_toml(&stage.file.text, &stage.file.path.shown(), &numbers)?;
+    let table = Selectivity::from_toml(&file.text, &file.path.shown(), &numbers)?;
     let by_link = table == Selectivity::default();
     Ok(Planner {
         name: CONFIGURED,
@@ -155,30 +159,45 @@ fn layers(stage: &PlannerStage, annotations: &Annotations) -> Result<ModelLayers
     Ok(layers)
 }
 
-/// What rule T1 says of the training sessions.
+/// What rule T1 says of the training sessions to somebody who has no configuration.
 pub fn mined(stage: &PlannerStage, data: &Data, annotations: &Annotations) -> Result<Vec<Finding>> {
-    let empty = empty()?;
+    let [said] = said_to([&empty()?], stage, data, annotations)?;
+    Ok(said)
+}
+
+/// What rule T1 says of the training sessions to each of some configurations.
+fn said_to<const N: usize>(
+    files: [&SettingsFile; N],
+    stage: &PlannerStage,
+    data: &Data,
+    annotations: &Annotations,
+) -> Result<[Vec<Finding>; N]> {
+    let mut said = [const { Vec::new() }; N];
     let (history, values) = stage.split.training(stage.told());
     if history.calls.is_empty() {
-        return Ok(Vec::new());
+        return Ok(said);
     }
     let thresholds: Thresholds = data.parsed("mined_projections.toml")?;
     let numbers = statistics::numbers(data)?;
     let follow_ups = FollowUps::of_history(&history, &numbers.links.lags);
     let coverage = statistics::coverage(&follow_ups, &SizesBySession::of_history(&history), &numbers);
-    let view = View::of(&empty)?;
     let told = ToldHistory { history: &history, values: &values, tools: &stage.tools };
-    let facts = RuleFacts {
-        names: &stage.tools,
-        tools: &tool_stats(&history)?,
-        follow_ups: &follow_ups.rows(&numbers),
-        projections: &projections::mine(told, &thresholds),
-        runnable: &stage.runnable,
-        coverage: &coverage,
-        ..RuleFacts::none(&view, annotations, &stage.numbers.projection)
-    };
-    let found = judge_all(&facts, data, &[Speaks::LogsWithTools])?;
-    Ok(settle(&view, &KeyOwners::default(), found))
+    let (tools, follow_ups) = (tool_stats(&history)?, follow_ups.rows(&numbers));
+    let projections = projections::mine(told, &thresholds);
+    for (file, said) in files.into_iter().zip(&mut said) {
+        let view = View::of(file)?;
+        let facts = RuleFacts {
+            names: &stage.tools,
+            tools: &tools,
+            follow_ups: &follow_ups,
+            projections: &projections,
+            runnable: &stage.runnable,
+            coverage: &coverage,
+            ..RuleFacts::none(&view, annotations, &stage.numbers.projection)
+        };
+        *said = settle(&view, &KeyOwners::default(), judge_all(&facts, data, &[Speaks::LogsWithTools])?);
+    }
+    Ok(said)
 }
 
 /// Probabilities by what an answer looks like, counted on the training sessions, and the threshold that they set.
@@ -234,7 +253,7 @@ pub fn prefetching(stage: &PlannerStage, data: &Data) -> Result<Prefetching> {
         found.configured = Some(judge.fetched(&judge.books(&configured), None));
     }
     let annotations = Annotations::load(data)?;
-    let said = mined(stage, data, &annotations)?;
+    let [said, mut to_file] = said_to([&empty()?, &stage.file], stage, data, &annotations)?;
     let mined = mined_planner(stage, &annotations, &said, &|_, _| true)?;
     let books = judge.books(&mined);
     found.all = judge.fetched(&books, None);
@@ -254,7 +273,11 @@ pub fn prefetching(stage: &PlannerStage, data: &Data) -> Result<Prefetching> {
         let fetched = found.links.get(from).and_then(|links| links.get(to));
         fetched.is_some_and(|fetched| fetched.why_not(&found.bars).is_none())
     };
-    found.paying = judge.fetched(&judge.books(&mined_planner(stage, &annotations, &said, &alone)?), None);
+    // What stands in the file stays, and has its say.
+    only_links(&mut to_file, &alone);
+    let text = Proposal::new(&stage.file, to_file, &annotations)?.text;
+    let written = configured_by(&SettingsFile::parse(&stage.file.path, &text)?, stage, data)?;
+    found.paying = judge.fetched(&judge.books(&written), None);
     Ok(found)
 }
 

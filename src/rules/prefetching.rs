@@ -11,13 +11,18 @@ use toml_edit::{Array, Value};
 
 use crate::base::error::Result;
 use crate::base::key_path::KeyPath;
+use crate::base::numbers::saturated;
+use crate::planner::numbers::PlannerThresholds;
+use crate::planner::plan::ExpectedCost;
 use crate::report::numbers::{counted, percent, thousands};
 use crate::rules::proposal::{Proposal, proposed};
 use crate::rules::responses::{ResponseOrigin, Responses};
 use crate::rules::tool_keys::TOOLS;
 use crate::rules::{Rule, r6_cost_models, r7_speculation, t1_tools};
 use crate::settings::finding::{Delta, Evidence, Finding, Verdict};
+use crate::settings::tool_model::CostModel;
 use crate::settings::{SettingsFile, View};
+use crate::telemetry::log::{EventLog, RecordedPlan, foreseeable_tokens};
 
 /// What calls ahead have to reach.
 #[derive(Serialize, Deserialize, Clone, Copy, Debug, Default, PartialEq)]
@@ -99,7 +104,7 @@ pub struct Prefetching {
     pub links: BTreeMap<String, BTreeMap<String, Fetched>>,
     /// All mined links.
     pub all: Fetched,
-    /// Those that pay on their own, with the shipped links of tools that have none of them.
+    /// The file as it would be with those that pay on their own; what stands in it stays.
     pub paying: Fetched,
     /// The configuration as it is, if it prefetches.
     pub configured: Option<Fetched>,
@@ -115,7 +120,9 @@ impl Prefetching {
             return Some("the earlier sessions do not have it, so that the later ones cannot judge it".to_owned());
         };
         let alone = fetched.why_not(&self.bars);
-        alone.or_else(|| self.paying.why_not(&self.bars).map(|why| format!("with the others: {why}")))
+        alone.or_else(|| {
+            self.paying.why_not(&self.bars).map(|why| format!("beside the others and what stands in the file: {why}"))
+        })
     }
 
     /// Whether prefetching is worth it with what is written.
@@ -262,12 +269,13 @@ fn in_a_line(value: &Value) -> String {
 const IDLE: &str = "no effect: `enrichment.enabled` is false, so that nothing is called ahead with it";
 
 /// Holds what R6 proposes unless it pays beside what R7 proposes. Telemetry holds no values: there nothing can be replayed,
-/// what was recorded of the planner has to do, and each proposal says so. And what R7 forbids over logs while the planner is
-/// off: it was only replayed.
+/// what was recorded has to do, and each proposal says so. And what R7 forbids over logs while the planner is off: it was only
+/// replayed.
 pub fn gate_refreshed(
     file: &SettingsFile,
     view: &View<'_>,
     responses: &mut Responses,
+    later: Option<&EventLog>,
     findings: &mut [Finding],
 ) -> Result<()> {
     if !is_on(view) && matches!(responses.origin, ResponseOrigin::Logs(_)) {
@@ -284,6 +292,9 @@ pub fn gate_refreshed(
         true => refusals(file, responses, &of_r7, &refreshes)?,
         false => Some(of_tools(&refreshes, IDLE)),
     };
+    if refusals.is_none() {
+        hold_worse_sizes((file, view), responses, later.unwrap_or(&responses.log), findings)?;
+    }
     for finding in findings.iter_mut().filter(|finding| is_of(finding, &r6_cost_models::RULE)) {
         let Some(refusals) = &refusals else {
             // In front: a share is told behind the last line.
@@ -295,6 +306,49 @@ pub fn gate_refreshed(
         let reason = of_block(finding).and_then(|tool| refusals.get(&tool));
         if let (Some(reason), Some(delta)) = (reason, proposed(finding)) {
             finding.verdict = Verdict::Hold(format!("`{}`: {reason}", delta.key));
+        }
+    }
+    Ok(())
+}
+
+/// Holds the typical sizes of R6 that foresee the recorded results of their tool worse than what holds now: that much can be told
+/// without a replay.
+fn hold_worse_sizes(
+    (file, view): (&SettingsFile, &View<'_>),
+    responses: &Responses,
+    log: &EventLog,
+    findings: &mut [Finding],
+) -> Result<()> {
+    let most = responses.data.parsed::<PlannerThresholds>("planner.toml")?.targets.overrun_max;
+    let bytes_per_token = responses.counted_by.bytes_per_token;
+    for finding in findings.iter_mut().filter(|finding| is_of(finding, &r6_cost_models::RULE)) {
+        let (Some(tool), Some(delta)) = (of_block(finding), proposed(finding)) else { continue };
+        let Some(to) = delta.to.as_float().filter(|_| delta.key.leaf() == Some("typical_kb")) else { continue };
+        let is_new = file.get(&KeyPath::from([TOOLS, &*tool])).is_none();
+        let shipped = responses.annotations.of(&tool).filter(|_| is_new).map(|annotation| annotation.model.cost_model);
+        let held = view.number(&delta.key).unwrap_or(shipped.unwrap_or_default().typical_kb);
+        let overrun = |typical_kb: f64| {
+            let cost = ExpectedCost::of(&CostModel { typical_kb, ..CostModel::default() }, bytes_per_token.into());
+            let plan = RecordedPlan { predicted: saturated(cost.tokens.max(1)), ..RecordedPlan::default() };
+            let of_tool = log.events.iter().filter(|event| log.names.text(event.tool) == tool);
+            let (mut all, mut larger) = (0.0, 0.0);
+            for event in of_tool {
+                all += event.weight;
+                let is_larger = plan.is_overrun(foreseeable_tokens(event.bytes.into(), bytes_per_token));
+                larger += if is_larger { event.weight } else { 0.0 };
+            }
+            larger / f64::max(all, 1.0)
+        };
+        let (now, then) = (overrun(held), overrun(to));
+        if then > now && then > most {
+            finding.verdict = Verdict::Hold(format!(
+                "`{}` = {to}: loses sight of its budget: {} of the results would be larger than foreseen by a third, {} with \
+                 {held}; {} is the most",
+                delta.key,
+                percent(then),
+                percent(now),
+                percent(most)
+            ));
         }
     }
     Ok(())

@@ -111,7 +111,10 @@ impl ToolJudge<'_> {
     /// How often the tool was seen, whatever became of it.
     fn seen(&self) -> Evidence {
         let ToolStats { calls, sessions, ran, .. } = *self.stats;
-        Evidence::of(format!("{} in {}, {ran} answered", counted(calls, "call"), counted(sessions, "session")), ran)
+        Evidence::of(
+            format!("{} in {}, {ran} with a result", counted(calls, "call"), counted(sessions, "session")),
+            ran,
+        )
     }
 
     fn costs(&mut self) {

@@ -167,8 +167,10 @@ pub fn line_each(tables: impl Iterator<Item = InlineTable>) -> Value {
     for link in list.iter_mut() {
         link.decor_mut().set_prefix("\n    ");
     }
-    list.set_trailing("\n");
-    list.set_trailing_comma(true);
+    if !list.is_empty() {
+        list.set_trailing("\n");
+        list.set_trailing_comma(true);
+    }
     Value::Array(list)
 }
 

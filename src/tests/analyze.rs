@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::harness::{Home, NOW_MS};
 use crate::base::data::Data;
-use crate::rules::tool_keys::{kib, kib_at_least};
+use crate::rules::tool_keys::{kib, kib_at_least, link_list};
 use crate::settings::annotations::Annotations;
 use crate::settings::{Effective, SettingsFile, View};
 use crate::shell::arguments::Exit;
@@ -263,6 +263,29 @@ fn what_loses_by_itself_is_made_where_it_gains_beside_the_others() {
     assert!(first["gate"]["saved_after"].as_f64().unwrap() > 25.0 * first["gate"]["saved_before"].as_f64().unwrap());
     let second = home.run(&["tune", "analyze"]);
     assert_eq!((second.exit, second.out.as_str()), (Exit::Done, ""), "{}", second.err);
+}
+
+#[test]
+fn a_typical_size_that_foresees_worse_is_held_over_telemetry() {
+    let home = Home::new();
+    let size = |number: usize| if number % 5 < 3 { 100 } else { 1000 };
+    let events = (0..40).map(|number| event("Poll", number, number, size(number), size(number), "L3"));
+    home.write(EVENTS, lines(&events.collect::<Vec<_>>()));
+    let told = |typical_kb: &str| {
+        let text = format!("[enrichment]\nenabled = true\n[tools.Poll.cost_model]\ntypical_kb = {typical_kb}\n");
+        home.write(".config/devboy/pipeline_config.toml", text);
+        home.run(&["tune", "analyze", "--dry-run", "--explain"]).out
+    };
+    let (large, small) = (told("4.0"), told("0.1"));
+    let reason =
+        "R6 hold Poll: `tools.Poll.cost_model.typical_kb` = 0.391: loses sight of its budget: 40.0 % of the results";
+    assert!(large.contains(reason), "{large}");
+    assert!(small.contains("R6 tools.Poll.cost_model.typical_kb: 0.1 → 0.391"), "{small}");
+}
+
+#[test]
+fn a_list_without_links_is_an_empty_list() {
+    assert_eq!(link_list(&[]).to_string(), "[]");
 }
 
 #[test]

@@ -382,6 +382,25 @@ fn calls_ahead_whose_answers_are_larger_than_foreseen_are_declined() {
 }
 
 #[test]
+fn links_that_the_file_spoils_are_not_written() {
+    let home = busy_home();
+    let blocks = [
+        ("speculate = false", "no effect: nothing would be called ahead on the later sessions"),
+        (
+            "side_effect_class = \"read_only\"\ncost_model = { typical_kb = 0.01 }",
+            "loses sight of its budget: 60 of 60 known results were larger than foreseen by a third",
+        ),
+    ];
+    for (block, why) in blocks {
+        let text = format!("schema_version = 4\n\n[tools.Read]\n{block}\n");
+        home.write(".config/devboy/pipeline_config.toml", text);
+        let outcome = home.run(&with(&["--dry-run", "--explain"]));
+        let reason = format!("`tools.Grep.follow_up`: Read: beside the others and what stands in the file: {why}");
+        assert!(outcome.out.contains(&reason) && !outcome.out.contains("+[enrichment]"), "{}", outcome.out);
+    }
+}
+
+#[test]
 fn a_planner_that_loses_is_switched_off() {
     let home = home_that_reads(4);
     home.write(".config/devboy/pipeline_config.toml", "schema_version = 4\n\n[enrichment]\nenabled = true\n");

@@ -98,7 +98,7 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     let precedence = KeyOwners::load(&responses.data, &file, seen_until)?;
     let mut found = settle(&view, &precedence, judge_events(&observed, &coverage, &responses.data, &view, &asked)?);
     whose.tell(&mut found);
-    prefetching::gate_refreshed(&file, &view, &mut responses, &mut found)?;
+    prefetching::gate_refreshed(&file, &view, &mut responses, later.as_ref(), &mut found)?;
     let judged_on = later.as_ref().unwrap_or(&responses.log);
     let (mut gate, mut judged) = ProposalGate::pass(&file, &effective.settings, &responses, judged_on, found.clone())?;
     // What was predicted in the weeks of the past has to have come true.
