@@ -11,7 +11,7 @@ use crate::base::error::{Error, Result};
 use crate::base::key_path::KeyPath;
 use crate::replay::reach::Reach;
 use crate::replay::savings::{SavedBySession, shares, total};
-use crate::replay::{EffectsBaseline, Laid, Scenario};
+use crate::replay::{EffectsBaseline, Laid, Present, Scenario};
 use crate::report::numbers::thousands;
 use crate::rules::proposal::proposed;
 use crate::rules::responses::Responses;
@@ -25,6 +25,8 @@ use crate::telemetry::log::EventLog;
 
 /// A loss below this is rounding: half a token.
 const TOKENS_MIN: f64 = 0.5;
+/// Proposals that are tried in one go where the first that fails is looked for: replays share threads themselves.
+const TRIED_AT_ONCE: usize = 2;
 
 /// What all proposals together would do.
 pub struct ProposalGate {
@@ -51,8 +53,8 @@ impl ProposalGate {
 
     /// Replays what is proposed over the responses in `log`; proposals that lose, or may be chance, become holds, all others carry
     /// their share of the whole effect. What a rule says about one subject is one proposal, whatever number of keys it takes.
-    /// What loses by itself is tried again beside what is made: else the next run would propose it, over the very same
-    /// responses.
+    /// What is made is then taken for written, and the rest judged once more, until nothing more is made: else the next run would
+    /// propose it, over the very same responses.
     pub fn pass(
         file: &SettingsFile,
         now: &Settings,
@@ -66,44 +68,39 @@ impl ProposalGate {
         };
         let resampling = statistics::numbers(&responses.data)?.backtest.resampling;
         let least_share = statistics::effects(&responses.data)?.of_tokens_percent_min / 100.0;
-        let groups = groups(&findings);
-        let sessions = log.starts().len();
-        let laid = responses.laid(log);
-        let places = [all, host];
-        let grounds = &responses.install(|| grounds(&laid, &places, now));
-        let judged = responses.install(|| {
-            let (findings, groups) = (&findings, groups.clone());
-            let (annotations, laid) = (&responses.annotations, &laid);
-            let bench = ProposalReplay { file, annotations, laid, places, grounds, sessions, findings, groups };
-            Round::first(bench)?.judged(&resampling, least_share)
-        })?;
-        let Round { together, effects, intervals, alone, fates, idle, .. } = judged;
-        let [present, in_host] = responses.install(|| grounds.each_ref().map(EffectsBaseline::present));
-        let baseline = present.baseline;
-        for (group, members) in groups.iter().enumerate() {
-            let effect = effects[group].as_ref().map(|effect| Effect {
-                tokens: total(&effect[0]),
-                host: total(&effect[1]),
-                baseline,
-                tokens_95: intervals[group],
-                alone: alone[group].as_ref().map_or(0.0, |alone| total(&alone[0])),
-            });
-            for &member in members {
-                let finding = &mut findings[member];
-                finding.effect = effect;
-                if idle.contains(&member) {
-                    (finding.verdict, finding.effect) = (Verdict::Hold(restating(finding)), None);
-                } else if let Some(reason) = fates[group].held(finding, effect.as_ref()) {
-                    finding.verdict = Verdict::Hold(reason);
-                }
-            }
+        let laid = &responses.laid(log);
+        let (places, sessions) = ([all, host], log.starts().len());
+        let (asked, annotations) = (findings.clone(), &responses.annotations);
+        let judged = |written: &[usize], now: &Settings| -> Result<(RoundOutcome, [Present; 2])> {
+            let grounds = &grounds(laid, &places, now);
+            let (findings, groups) = (&asked, groups(&asked, written));
+            let bench =
+                ProposalReplay { file, annotations, laid, places, grounds, sessions, written, findings, groups };
+            let round = Round::first(bench)?.judged(&resampling, least_share)?;
+            Ok((round.outcome(), grounds.each_ref().map(EffectsBaseline::present)))
+        };
+        let (RoundOutcome { verdicts, mut made, mut more }, [present, in_host]) =
+            responses.install(|| judged(&[], now))?;
+        for (member, verdict, effect) in verdicts {
+            (findings[member].verdict, findings[member].effect) = (verdict, effect);
         }
-        let [more, more_in_host] = together.unwrap_or_default().each_ref().map(total);
+        let mut written: Vec<usize> = Vec::new();
+        // What the planner alone reads changes nothing for the others.
+        while made.iter().any(|&member| findings[member].effect.is_some()) {
+            written.append(&mut made);
+            let after = settings_with(file, &asked, &written, annotations)?;
+            let (next, _) = responses.install(|| judged(&written, &after))?;
+            made = next.made;
+            for (member, verdict, effect) in next.verdicts.into_iter().filter(|(member, ..)| made.contains(member)) {
+                (findings[member].verdict, findings[member].effect) = (verdict, effect);
+            }
+            (0..2).for_each(|place| more[place] += next.more[place]);
+        }
         let gate = Self {
-            baseline,
+            baseline: present.baseline,
             saved_before: present.saved,
-            saved_after: present.saved + more,
-            host: [in_host.saved, in_host.saved + more_in_host],
+            saved_after: present.saved + more[0],
+            host: [in_host.saved, in_host.saved + more[1]],
             names: [host.name.clone(), all.name.clone()],
             sessions: sessions as u64,
         };
@@ -124,6 +121,19 @@ impl ProposalGate {
     pub fn shares(&self) -> Option<(f64, f64)> {
         (self.baseline > 0.0).then(|| (self.saved_before / self.baseline, self.saved_after / self.baseline))
     }
+}
+
+/// The configuration with some of what is proposed, and what is shipped for the blocks that begin with it.
+fn settings_with(
+    file: &SettingsFile,
+    findings: &[Finding],
+    members: &[usize],
+    annotations: &Annotations,
+) -> Result<Settings> {
+    let mut changes = changes(findings, members);
+    let hidden = hidden(file, changes.iter().map(|(key, _)| key), annotations);
+    changes.extend(hidden.into_iter().map(|(key, value, _)| (key, value)));
+    what_if(file, &changes)
 }
 
 /// What becomes of the proposals about one subject.
@@ -175,6 +185,8 @@ struct ProposalReplay<'b> {
     /// The responses as they are handled now, in both.
     grounds: &'b [EffectsBaseline<'b>; 2],
     sessions: usize,
+    /// Findings that are taken for written.
+    written: &'b [usize],
     findings: &'b [Finding],
     groups: Vec<Vec<usize>>,
 }
@@ -185,14 +197,12 @@ fn grounds<'l>(laid: &'l Laid, places: &[&Reach; 2], settings: &Settings) -> [Ef
     places.map(|place| EffectsBaseline::new(&laid.pieces, scenario.within(place, &laid.skeleton)))
 }
 
-impl ProposalReplay<'_> {
+impl<'b> ProposalReplay<'b> {
     /// The configuration with the proposals of some groups.
     fn with(&self, made: &[usize]) -> Result<Settings> {
-        let members: Vec<usize> = made.iter().flat_map(|&group| self.groups[group].clone()).collect();
-        let mut changes = changes(self.findings, &members);
-        let hidden = hidden(self.file, changes.iter().map(|(key, _)| key), self.annotations);
-        changes.extend(hidden.into_iter().map(|(key, value, _)| (key, value)));
-        what_if(self.file, &changes)
+        let members: Vec<usize> =
+            self.written.iter().copied().chain(made.iter().flat_map(|&group| self.groups[group].clone())).collect();
+        settings_with(self.file, self.findings, &members, self.annotations)
     }
 
     /// What configurations save more than another one, in both places.
@@ -234,12 +244,17 @@ impl ProposalReplay<'_> {
         Ok(idle)
     }
 
-    /// What each does as the last one.
-    fn lasts(&self, made: &[usize]) -> Result<Vec<SavedInBoth>> {
+    /// The responses as they are handled with the proposals of some groups.
+    fn beside(&self, made: &[usize]) -> Result<[EffectsBaseline<'b>; 2]> {
+        Ok(grounds(self.laid, &self.places, &self.with(made)?))
+    }
+
+    /// What some of those that are made do, each as the last one.
+    fn lasts(&self, made: &[usize], some: &[usize], beside: &[EffectsBaseline<'_>; 2]) -> Result<Vec<SavedInBoth>> {
         let without =
             |&group: &usize| self.with(&made.iter().copied().filter(|&other| other != group).collect::<Vec<_>>());
-        let cells = made.par_iter().map(without).collect::<Result<Vec<_>>>()?;
-        let last = self.effects(&grounds(self.laid, &self.places, &self.with(made)?), &cells);
+        let cells = some.par_iter().map(without).collect::<Result<Vec<_>>>()?;
+        let last = self.effects(beside, &cells);
         Ok(last.into_iter().map(|pair| pair.unwrap_or_default().map(negated)).collect())
     }
 
@@ -265,6 +280,16 @@ struct Round<'b> {
     fates: Vec<SubjectFate>,
     /// Proposals that say nothing beside the others.
     idle: BTreeSet<usize>,
+}
+
+/// What became of some proposals.
+struct RoundOutcome {
+    /// By finding; those that are written are left out.
+    verdicts: Vec<(usize, Verdict, Option<Effect>)>,
+    /// Findings that are made.
+    made: Vec<usize>,
+    /// Tokens that these save together, of everything and in the host.
+    more: [f64; 2],
 }
 
 impl<'b> Round<'b> {
@@ -296,6 +321,33 @@ impl<'b> Round<'b> {
         };
         self.intervals = self.intervals.par_iter().zip(&self.effects).map(known_or_new).collect();
         Ok(self)
+    }
+
+    /// What became of each finding.
+    fn outcome(self) -> RoundOutcome {
+        let ProposalReplay { findings, written, grounds, .. } = self.bench;
+        let baseline = grounds[0].present().baseline;
+        let mut verdicts = Vec::new();
+        for (group, members) in groups(findings, written).into_iter().enumerate() {
+            let effect = self.effects[group].as_ref().map(|effect| Effect {
+                tokens: total(&effect[0]),
+                host: total(&effect[1]),
+                baseline,
+                tokens_95: self.intervals[group],
+                alone: self.alone[group].as_ref().map_or(0.0, |alone| total(&alone[0])),
+            });
+            verdicts.extend(members.into_iter().map(|member| {
+                let finding = &findings[member];
+                if self.idle.contains(&member) {
+                    return (member, Verdict::Hold(restating(finding)), None);
+                }
+                let held = self.fates[group].held(finding, effect.as_ref()).map(Verdict::Hold);
+                (member, held.unwrap_or_else(|| finding.verdict.clone()), effect)
+            }));
+        }
+        let is_made = |(_, verdict, _): &&(usize, Verdict, Option<Effect>)| matches!(verdict, Verdict::Propose(_));
+        let made = verdicts.iter().filter(is_made).map(|(member, ..)| *member).collect();
+        RoundOutcome { verdicts, made, more: self.together.unwrap_or_default().each_ref().map(total) }
     }
 
     /// Makes also what gains beside the others, and takes out the keys that say nothing beside them: tells which.
@@ -343,13 +395,26 @@ impl<'b> Round<'b> {
     /// Takes out what the others do as well without it: one after the other, first what saves least by itself. Tells what
     /// the others do, each as the last one.
     fn without_needless(&mut self) -> Result<Vec<SavedInBoth>> {
+        let gains = |last: &SavedInBoth| last.iter().any(|effect| total(effect) > TOKENS_MIN);
         loop {
-            let (made, alone, lasts) = (&self.made, &self.alone, self.bench.lasts(&self.made)?);
-            let gains = |place: &usize| lasts[*place].iter().any(|effect| total(effect) > TOKENS_MIN);
-            let needless = (0..made.len()).filter(|place| alone[made[*place]].is_some() && !gains(place));
-            let least_of = |place: &usize| least(&alone[made[*place]]);
-            let Some(place) = needless.min_by(|a, b| least_of(a).total_cmp(&least_of(b))) else { return Ok(lasts) };
-            self.fates[self.made.remove(place)] = SubjectFate::Needless;
+            let (bench, made, alone) = (&self.bench, &self.made, &self.alone);
+            let beside = bench.beside(made)?;
+            let mut order = made.clone();
+            order.sort_by(|&a, &b| least(&alone[a]).total_cmp(&least(&alone[b])));
+            let mut lasts: BTreeMap<usize, SavedInBoth> = BTreeMap::new();
+            let mut needless = None;
+            for some in order.chunks(TRIED_AT_ONCE) {
+                lasts.extend(some.iter().copied().zip(bench.lasts(made, some, &beside)?));
+                needless = some.iter().copied().find(|group| alone[*group].is_some() && !gains(&lasts[group]));
+                if needless.is_some() {
+                    break;
+                }
+            }
+            let Some(group) = needless else {
+                return Ok(made.iter().filter_map(|group| lasts.remove(group)).collect());
+            };
+            self.fates[group] = SubjectFate::Needless;
+            self.made.retain(|&other| other != group);
         }
     }
 
@@ -359,23 +424,34 @@ impl<'b> Round<'b> {
         loop {
             self.together = self.bench.together(&self.made)?;
             self.share_out(&lasts, resampling);
-            let fate = |&group: &usize| match &self.effects[group] {
-                None => SubjectFate::Made,
-                Some(effect) if self.intervals[group].map_or(total(&effect[0]), |(lower, _)| lower) <= 0.0 => {
-                    SubjectFate::Chance
+            let fate = |(&group, last): (&usize, &SavedInBoth)| {
+                let Some(effect) = &self.effects[group] else { return SubjectFate::Made };
+                // It gained beside what was taken out.
+                if let Some(tokens) = lost(&Some(last.clone())) {
+                    return SubjectFate::Loses(tokens);
                 }
-                Some(effect) if total(&effect[0]) < least => SubjectFate::Little,
-                Some(_) => SubjectFate::Made,
+                match self.intervals[group].map_or(total(&effect[0]), |(lower, _)| lower) {
+                    ..=0.0 => SubjectFate::Chance,
+                    _ if total(&effect[0]) < least => SubjectFate::Little,
+                    _ => SubjectFate::Made,
+                }
             };
-            let fates: Vec<(usize, SubjectFate)> = self.made.iter().map(|group| (*group, fate(group))).collect();
-            fates.iter().for_each(|&(group, fate)| self.fates[group] = fate);
+            let fates: Vec<(usize, SubjectFate)> =
+                self.made.iter().zip(&lasts).map(|pair| (*pair.0, fate(pair))).collect();
+            for (&(group, fate), last) in fates.iter().zip(&lasts) {
+                self.fates[group] = fate;
+                if let SubjectFate::Loses(_) = fate {
+                    (self.effects[group], self.intervals[group]) = (Some(last.clone()), None);
+                    self.alone[group].clone_from(&self.effects[group]);
+                }
+            }
             let kept = fates.iter().filter(|(_, fate)| *fate == SubjectFate::Made);
             let kept: Vec<usize> = kept.map(|(group, _)| *group).collect();
             if kept.len() == self.made.len() {
                 return Ok(());
             }
             self.made = kept;
-            lasts = self.bench.lasts(&self.made)?;
+            lasts = self.bench.lasts(&self.made, &self.made, &self.bench.beside(&self.made)?)?;
         }
     }
 
@@ -441,10 +517,11 @@ fn shared(alone: &[SavedInBoth], last: &[SavedInBoth], whole: &SavedInBoth) -> V
     of_place(0).into_iter().zip(of_place(1)).map(|(all, host)| [all, host]).collect()
 }
 
-/// Proposals of one rule about one subject, by index.
-fn groups(findings: &[Finding]) -> Vec<Vec<usize>> {
+/// Proposals of one rule about one subject, by index, but for those that are written.
+fn groups(findings: &[Finding], written: &[usize]) -> Vec<Vec<usize>> {
     let mut groups: BTreeMap<(&str, &str), Vec<usize>> = BTreeMap::new();
-    for (index, finding) in findings.iter().enumerate().filter(|(_, finding)| proposed(finding).is_some()) {
+    let is_open = |(index, finding): &(usize, &Finding)| proposed(finding).is_some() && !written.contains(index);
+    for (index, finding) in findings.iter().enumerate().filter(is_open) {
         groups.entry((finding.rule, &finding.subject)).or_default().push(index);
     }
     groups.into_values().collect()

@@ -117,7 +117,7 @@ impl Finding {
 }
 
 /// What a change would have done to the recorded responses, by replay: of a proposal its share of what all proposals do
-/// together, of anything else what it would do alone.
+/// together, or what it adds to those that came in before it; of anything else what it would do alone.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Effect {
     /// Tokens saved more, if everything could be changed: a bound. Negative if it loses.

@@ -265,6 +265,74 @@ fn what_loses_by_itself_is_made_where_it_gains_beside_the_others() {
     assert_eq!((second.exit, second.out.as_str()), (Exit::Done, ""), "{}", second.err);
 }
 
+/// What was shown: endpoint, body and tokens.
+type Shown = (&'static str, usize, u64);
+
+/// The events of sessions one after the other.
+fn events_of_sessions(sessions: [Vec<Shown>; 3]) -> String {
+    let mut events = Vec::new();
+    for (session, shown) in sessions.into_iter().enumerate() {
+        for (endpoint, body, tokens) in shown {
+            let mut event = event(endpoint, events.len(), body, tokens, tokens, "L3");
+            event["session_hash"] = json!(format!("s{session}"));
+            events.push(event);
+        }
+    }
+    lines(&events)
+}
+
+/// So many bodies, each shown so often, all others between two showings.
+fn in_turn(endpoint: &'static str, bodies: usize, times: usize, first: usize) -> Vec<Shown> {
+    (0..bodies * times).map(|place| (endpoint, first + place % bodies, 300)).collect()
+}
+
+#[test]
+fn what_pays_once_the_others_are_written_is_written_with_them() {
+    let home = Home::new();
+    // Reads are remembered no more. Once they are, they save something in every session with room for eight bodies; with
+    // five they take the room of Polls in the last one.
+    let pairs = |first: usize| (0..20).map(move |place| ("Read", first + place / 2, 300));
+    let mut mixed = in_turn("Poll", 8, 3, 5000);
+    for place in 0..20 {
+        mixed.extend([("Poll", 6000 + place % 4, 300), ("Read", 7000 + if place < 18 { place } else { 17 }, 300)]);
+    }
+    let calm = |first: usize| in_turn("Poll", 8, 3, first).into_iter().chain(pairs(first + 500)).collect();
+    home.write(EVENTS, events_of_sessions([calm(1000), calm(2000), mixed]));
+    home.write(".config/devboy/pipeline_config.toml", "[dedup.enabled_per_endpoint]\nRead = false\n");
+    let report = home.json(&["tune", "analyze"]);
+    let tree: toml_edit::DocumentMut = std::fs::read_to_string(home.config()).unwrap().parse().unwrap();
+    assert_eq!(tree["endpoint_overrides"]["Poll"]["lru_size"].as_integer(), Some(8));
+    assert_eq!(tree["dedup"]["enabled_per_endpoint"]["Read"].as_bool(), Some(true), "{report:#}");
+    // What each saves adds up to the whole.
+    let made = report["findings"].as_array().unwrap().iter().filter(|finding| finding["verdict"] == "propose");
+    let saved: f64 = made.filter_map(|finding| finding["effect"]["tokens"].as_f64()).sum();
+    let [before, after] = ["saved_before", "saved_after"].map(|key| report["gate"][key].as_f64().unwrap());
+    assert!(saved > 0.0 && (after - before - saved).abs() < 0.5, "{report:#}");
+    assert_eq!(home.run(&["tune", "analyze", "--check"]).exit, Exit::Done);
+}
+
+#[test]
+fn what_loses_without_a_proposal_that_is_held_is_held_itself() {
+    let home = Home::new();
+    // Small bodies that are remembered take the room of large ones in a host. With a larger cache they would not, but that one
+    // pays in one session only.
+    let session = |first: usize| {
+        let mut shown: Vec<Shown> = Vec::new();
+        for place in 0..20 {
+            let [large, small] = [first + place % 4, first + 100 + place];
+            let others = [200, 300].map(|from| ("Bash", first + from + place, 300));
+            shown.extend([("mcp__x__get", large, 300), ("mcp__x__get", small, 40), others[0], others[1]]);
+        }
+        shown.extend((0..20).map(|place| ("Bash", first + 400 + place / 2, 40)));
+        shown
+    };
+    let last = session(3000).into_iter().chain(in_turn("mcp__x__get", 8, 3, 4000)).collect();
+    home.write(EVENTS, events_of_sessions([session(1000), session(2000), last]));
+    let outcome = home.run(&["tune", "analyze", "--explain"]);
+    let reason = "R5 hold (all): `dedup.min_body_chars` = 160 would save 13,680 tokens less on these responses";
+    assert!(outcome.exit == Exit::Done && outcome.out.contains(reason), "{}{}", outcome.err, outcome.out);
+}
+
 #[test]
 fn a_typical_size_that_foresees_worse_is_held_over_telemetry() {
     let home = Home::new();
