@@ -103,7 +103,8 @@ impl<'t> DedupOnlyReplay<'t> {
             if step.begins {
                 cache.clear();
             }
-            if step.ran && change.options.invalidate {
+            let makes_stale = change.endpoints[step.endpoint as usize].makes_stale();
+            if step.ran && makes_stale && change.options.invalidate {
                 change.drop_stale(self.tape, &self.tape.responses[index], &mut cache);
             }
             if !step.counts {

@@ -46,6 +46,11 @@ pub struct EndpointPolicy {
 }
 
 impl EndpointPolicy {
+    /// Whether a call makes anything stale.
+    pub(super) fn makes_stale(&self) -> bool {
+        self.mutates_files || !self.invalidates.is_empty()
+    }
+
     /// Drops the answers of the endpoints that a call makes stale.
     pub(super) fn drop_invalidated(&self, tape: &Tape, cache: &mut DedupCache) {
         if !self.invalidates.is_empty() {
