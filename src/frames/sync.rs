@@ -99,8 +99,8 @@ impl SyncTally {
 pub struct SyncScope<'a> {
     /// The files on disk.
     pub listing: &'a LogListing,
-    /// Pseudonyms of the roots, in the order of the listing's.
-    pub roots: &'a [Id],
+    /// The names of the roots, in the order of the listing's.
+    pub roots: &'a [RootNames],
     /// What a light reading needs to know.
     pub guide: ExtractionGuide<'a>,
     /// Names what makes the rows and facts.
@@ -113,6 +113,13 @@ pub struct SyncScope<'a> {
     pub progress: bool,
     /// Called when another run keeps this one from writing.
     pub waiting: &'a (dyn Fn() + Sync),
+}
+
+impl SyncScope<'_> {
+    /// Whether a source was ever found under one of the roots.
+    fn is_ours(&self, source: &StoredSource) -> bool {
+        source.roots.iter().any(|root| self.roots.iter().flatten().any(|name| name == root))
+    }
 }
 
 /// What a command needs besides the counts.
@@ -218,8 +225,7 @@ fn told_of_lost(scope: &SyncScope<'_>, before: &Lake, after: &Lake) -> Option<St
     let (before, after) = (&before.manifest().sources, &after.manifest().sources);
     let lost: Vec<&StoredSource> =
         before.values().filter(|source| !after.contains_key(&source.key) && !listed.contains(&source.key)).collect();
-    let ours = |source: &&&StoredSource| source.roots.iter().any(|root| scope.roots.contains(root));
-    let here = lost.iter().filter(ours).count();
+    let here = lost.iter().filter(|source| scope.is_ours(source)).count();
     let there = lost.len() - here;
     let words = [(here, "deleted log", "lost"), (there, "log", "of other folders read anew if still there")];
     let words = words.iter().filter(|(count, ..)| *count > 0);
@@ -277,7 +283,7 @@ fn attempt(
     known.loaded = (want.rows || is_read).then_some(loaded);
     known.kept = match lake.filter(|lake| lake.is_foreign()) {
         Some(lake) => lake.manifest().sources.values().cloned().collect(),
-        None => stored.kept(scope.roots, &plans),
+        None => stored.kept(scope, &plans),
     };
     Ok(known)
 }
@@ -377,7 +383,7 @@ fn counted_tier(scope: &SyncScope<'_>, known: &StoredSource) -> u8 {
 /// What has to happen with one file.
 struct FilePlan<'a> {
     key: Id,
-    root: Id,
+    roots: RootNames,
     directory: Id,
     file: &'a LogFile,
     known: Option<StoredSource>,
@@ -458,7 +464,7 @@ fn plan<'a>(scope: &SyncScope<'a>, stored: &mut StoredFiles, without_lake: bool,
         let named = !without_lake && content == Id::NONE;
         plans.push(FilePlan {
             key,
-            root: scope.roots[file.root],
+            roots: scope.roots[file.root],
             directory,
             file,
             known,
@@ -627,8 +633,10 @@ fn stamp_source(source: &mut StoredSource, plan: &FilePlan<'_>, named: Option<Id
         true => Default::default(),
         false => (named.unwrap_or(plan.content), *modified_ns, *changed_ns, *inode),
     };
-    if let Err(place) = source.roots.binary_search(&plan.root) {
-        source.roots.insert(place, plan.root);
+    for root in plan.roots {
+        if let Err(place) = source.roots.binary_search(&root) {
+            source.roots.insert(place, root);
+        }
     }
 }
 
@@ -709,7 +717,7 @@ impl StoredFiles {
         let listed: BTreeSet<Id> = scope.listing.files.iter().map(source_key).collect();
         let found = scope.roots.iter().zip(&scope.listing.roots);
         let seen: BTreeSet<Id> =
-            found.filter(|(_, place)| !place.as_os_str().is_empty()).map(|(root, _)| *root).collect();
+            found.filter(|(_, place)| !place.as_os_str().is_empty()).flat_map(|(root, _)| *root).collect();
         let is_gone = |known: &&StoredSource| {
             !listed.contains(&known.key)
                 && known.roots.iter().any(|root| seen.contains(root))
@@ -720,18 +728,23 @@ impl StoredFiles {
     }
 
     /// Sources of these roots that are no longer on disk.
-    fn kept(&self, roots: &[Id], plans: &[FilePlan<'_>]) -> Vec<StoredSource> {
+    fn kept(&self, scope: &SyncScope<'_>, plans: &[FilePlan<'_>]) -> Vec<StoredSource> {
         let listed: BTreeSet<Id> = plans.iter().map(|plan| plan.key).collect();
-        let ours =
-            |known: &&StoredSource| !listed.contains(&known.key) && known.roots.iter().any(|root| roots.contains(root));
+        let ours = |known: &&StoredSource| !listed.contains(&known.key) && scope.is_ours(known);
         self.sources.values().filter(ours).cloned().collect()
     }
 }
 
-/// The pseudonym of a root, whether or not it is still there.
-pub fn root_id(path: &Path) -> Id {
+/// Pseudonyms of a root: as it was named, and with its links resolved.
+pub type RootNames = [Id; 2];
+
+/// The names of a root that was found at `place`, which is empty if it is no longer there.
+pub fn root_names(path: &Path, place: &Path) -> RootNames {
     let absolute = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
-    Id::pseudonym(absolute.as_os_str().as_encoded_bytes())
+    // A separator at the end says nothing.
+    let named: PathBuf = absolute.components().collect();
+    let place = if place.as_os_str().is_empty() { named.as_path() } else { place };
+    [named.as_path(), place].map(|path| Id::pseudonym(path.as_os_str().as_encoded_bytes()))
 }
 
 /// Worker threads; all cores unless told otherwise.

@@ -163,6 +163,38 @@ fn another_root_does_not_see_the_rows_of_this_one() {
 }
 
 #[test]
+fn a_deleted_log_of_a_project_that_is_still_there_counts_by_any_part_of_its_name() {
+    let home = home_with(4);
+    let gone = home.write(".claude/projects/-home-u-secretproject/two.jsonl", session("two", 2));
+    home.json(&["ingest"]);
+    std::fs::remove_file(gone).unwrap();
+    for asked in ["secret", "-home-u-secretproject"] {
+        let found = home.json(&["ingest", &format!("--project={asked}")]);
+        assert_eq!(found["totals"]["tool_uses"], 6, "{asked}");
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn a_deleted_log_counts_however_its_root_is_spelled() {
+    let home = Home::new();
+    home.write("logs/p/one.jsonl", session("one", 4));
+    let gone = home.write("logs/p/two.jsonl", session("two", 2));
+    let logs = home.path("logs").display().to_string();
+    home.json(&["ingest", "--input-dir", &logs]);
+    std::fs::remove_file(gone).unwrap();
+    std::os::unix::fs::symlink(&logs, home.path("link")).unwrap();
+    let link = home.path("link").display().to_string();
+    for spelled in [logs.clone(), format!("{logs}/"), format!("{logs}/../logs"), format!("{logs}/."), link] {
+        let found = home.json(&["ingest", "--input-dir", &spelled]);
+        assert_eq!(found["inputs"]["kept_after_deletion"], 1, "{spelled}");
+    }
+    std::fs::remove_dir_all(&logs).unwrap();
+    let found = home.json(&["ingest", "--input-dir", &format!("{logs}/"), "--allow-empty"]);
+    assert_eq!(found["inputs"]["kept_after_deletion"], 2);
+}
+
+#[test]
 fn a_log_that_was_read_anew_below_this_root_keeps_its_rows_when_it_is_deleted() {
     for (reader, has_tail) in [("replay", true), ("ingest", false)] {
         let home = Home::new();

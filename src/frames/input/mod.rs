@@ -27,8 +27,8 @@ use crate::frames::input::timeline::TimelineDetail;
 use crate::frames::lake::Lake;
 use crate::frames::manifest::{Maker, StoredSource};
 use crate::frames::sync::{
-    Loaded, SyncScope, SyncTally, UpToDate, Want, bring_up_to_date, directory_of, root_id, slug, thread_pool,
-    with_known,
+    Loaded, RootNames, SyncScope, SyncTally, UpToDate, Want, bring_up_to_date, directory_of, root_names, slug,
+    thread_pool, with_known,
 };
 use crate::logs::assemble::assemble;
 use crate::logs::corpus::{Corpus, RowSource, SourceRows};
@@ -253,7 +253,8 @@ impl Input {
         let lake = self.lake.take();
         let is_shown = self.progress;
         let waiting = || tell_waiting(is_shown);
-        let roots: Vec<Id> = self.roots.iter().map(|root| root_id(&root.path)).collect();
+        let roots = self.roots.iter().zip(&self.listing.roots);
+        let roots: Vec<RootNames> = roots.map(|(root, place)| root_names(&root.path, place)).collect();
         let scope = SyncScope {
             listing: &self.listing,
             roots: &roots,
@@ -289,16 +290,14 @@ impl Input {
     fn select(&mut self, known: UpToDate) -> SyncTally {
         let wanted = self.project.as_deref().map(slug);
         let directories = self.listing.files.iter().map(|file| (&file.path, slug(&directory_of(file, &self.listing))));
-        let inside: HashSet<&PathBuf> = directories
-            .filter(|(_, name)| wanted.as_ref().is_none_or(|wanted| name.contains(wanted.as_str())))
-            .map(|(path, _)| path)
-            .collect();
+        let (inside, names): (HashSet<&PathBuf>, HashSet<String>) =
+            directories.filter(|(_, name)| wanted.as_ref().is_none_or(|wanted| name.contains(wanted.as_str()))).unzip();
         let on_disk: Vec<_> = known.files.into_iter().filter(|file| inside.contains(&file.path)).collect();
         let tally = SyncTally::of(&on_disk);
-        // The name of a deleted project is known by its pseudonym only.
-        let named = |stored: &StoredSource| {
-            wanted.as_ref().is_none_or(|wanted| stored.directory == Id::pseudonym(wanted.as_bytes()))
-        };
+        // The project of a deleted log is known by its pseudonym only: that of a project that is still there, or of all that was
+        // asked for.
+        let names: IdSet<Id> = names.iter().chain(&wanted).map(|name| Id::pseudonym(name.as_bytes())).collect();
+        let named = |stored: &StoredSource| wanted.is_none() || names.contains(&stored.directory);
         let kept = known.kept.into_iter().filter(named);
         let on_disk = on_disk.into_iter().map(|file| (Some(file.path), file.stored));
         let all = on_disk.chain(kept.map(|stored| (None, stored)));
