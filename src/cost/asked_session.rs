@@ -3,9 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::base::error::{Error, Result};
+use crate::base::id::Id;
 use crate::base::numbers::{date, days};
 use crate::cost::groups::Label;
-use crate::cost::shown_names::ShownNames;
+use crate::cost::shown_names::{ShownNames, is_gone};
 use crate::frames::input::Input;
 use crate::logs::timeline::requests::{Session, Timeline};
 use crate::logs::trace::{Millis, NO_TIME};
@@ -31,9 +32,9 @@ pub fn asked_session(id: Option<&str>, timeline: &Timeline, input: &mut Input, f
     let id = id.strip_suffix(".jsonl").unwrap_or(id);
     let labels: Vec<Label> = timeline.sessions.iter().map(|session| Label::Session(session.id)).collect();
     let names = ShownNames::real(labels.iter(), input);
-    let fits = |at: &usize| begins_with(&names.full(&labels[*at]), id);
-    let found: Vec<usize> = billed().filter(fits).collect();
-    let exact = found.iter().find(|&&at| names.full(&labels[at]).eq_ignore_ascii_case(id));
+    let session = |at: usize| (timeline.sessions[at].id, names.full(&labels[at]));
+    let found: Vec<usize> = billed().filter(|&at| is_meant(&session(at), id)).collect();
+    let exact = found.iter().find(|&&at| is_named(&session(at), id));
     match (found.as_slice(), exact) {
         (_, Some(&at)) | (&[at], None) => return Ok(Some(at as u32)),
         (&[], None) => {
@@ -71,6 +72,18 @@ fn lines(listed: &[usize], names: &[String], timeline: &Timeline, input: &Input)
     listed.iter().zip(names).zip(&projects).map(line).collect()
 }
 
+/// Whether an id is all of a session's. What no log on disk has any more is known by its pseudonym.
+fn is_named((session, name): &(Id, String), id: &str) -> bool {
+    name.eq_ignore_ascii_case(id) || *session == Id::pseudonym(id.as_bytes())
+}
+
+/// Whether a session's id, or what is shown in its place, begins like this, or is this.
+fn is_meant(session: &(Id, String), id: &str) -> bool {
+    let (own, name) = session;
+    let begins = if is_gone(name) { begins_with(&own.to_string(), id) } else { begins_with(name, id) };
+    begins || is_named(session, id)
+}
+
 fn begins_with(name: &str, id: &str) -> bool {
     name.get(..id.len()).is_some_and(|head| head.eq_ignore_ascii_case(id))
 }
@@ -87,7 +100,7 @@ fn without_request(id: &str, input: &mut Input) -> Option<Error> {
     let sessions = (0..).zip(&history.sessions).map(|(at, session)| (session, billed.contains(&at)));
     let known = labels.iter().map(|label| names.full(label)).zip(sessions);
     let mut found: BTreeMap<String, (&history::Session, bool)> =
-        known.filter(|(name, _)| begins_with(name, id)).collect();
+        known.filter(|(name, (session, _))| is_meant(&(session.id, name.clone()), id)).collect();
     let is_cut = input.window != window::ALL && found.values().any(|(_, billed)| *billed);
     let place =
         if is_cut { format!(" in the window {}", window::words(&input.window)) } else { NOTHING_BILLED.to_owned() };

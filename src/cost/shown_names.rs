@@ -97,7 +97,7 @@ impl ShownNames {
     /// The name of a label, short enough for a table.
     pub fn short(&self, label: &Label) -> String {
         let name = self.full(label);
-        let is_id = matches!(label, Label::Session(_)) && !self.is_redacted && !name.starts_with('(');
+        let is_id = matches!(label, Label::Session(_)) && !self.is_redacted && !is_gone(&name);
         if is_id { name.chars().take(ID_CHARS).collect() } else { name }
     }
 
@@ -114,6 +114,11 @@ fn gone(id: Id) -> String {
     } else {
         "(not in the log)".to_owned()
     }
+}
+
+/// Whether a session has no other name than that.
+pub fn is_gone(name: &str) -> bool {
+    name.starts_with('(')
 }
 
 /// A, B, … Z, AA, AB, …

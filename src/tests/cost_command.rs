@@ -284,6 +284,32 @@ fn what_came_on_standard_input_is_in_no_log_on_disk() {
 }
 
 #[test]
+fn a_session_whose_log_is_gone_is_found_by_its_whole_id_and_by_what_is_shown_instead() {
+    let home = home();
+    let before = home.json(&["session", FIRST]);
+    std::fs::remove_file(home.logs().join("-home-zoe-work-lantern").join(format!("{FIRST}.jsonl"))).unwrap();
+    let after = home.json(&["session", FIRST]);
+    assert_eq!(after["requests"], before["requests"]);
+    let shown = after["session"].as_str().unwrap().strip_prefix("(in no log on disk, ").unwrap();
+    assert_eq!(home.json(&["session", shown.trim_end_matches(')')])["requests"], before["requests"]);
+    let log = log(FIRST, "/home/zoe/work/lantern", ["main", "main"], "claude-opus-4-6", 0);
+    let piped = Home::new().run_with(&["session", FIRST, "--input-dir", "-"], log.as_bytes());
+    assert_eq!(piped.exit, Exit::Done, "{}", piped.err);
+}
+
+#[test]
+fn the_second_session_of_a_long_log_has_its_name() {
+    let home = Home::new();
+    let of = |session, start| log(session, "/home/zoe/work/lantern", ["main", "main"], "claude-opus-4-6", start);
+    let long = user("long", "x".repeat(1 << 20)).session(FIRST).line();
+    home.write(".claude/projects/p/both.jsonl", of(FIRST, 0) + &long + &of(SECOND, 30_000));
+    let report = home.json(&["cost", "--by", "session"]);
+    let names: BTreeSet<&str> =
+        report["rows"].as_array().unwrap().iter().map(|row| row["session"].as_str().unwrap()).collect();
+    assert_eq!(names, BTreeSet::from([FIRST, SECOND]));
+}
+
+#[test]
 fn a_session_in_time_has_its_bill_its_misses_and_what_it_carried() {
     let home = home();
     let report = home.json(&["session", FIRST]);

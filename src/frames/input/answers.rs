@@ -167,7 +167,15 @@ impl Input {
         let likely = naming.iter().map(|(file, ids)| (*file, ids)).collect();
         self.look_in(likely, HEAD_BYTES, &mut found);
         wanted.retain(|id| !found.texts.contains_key(id));
-        let all_named = self.look_through(&files, HEAD_BYTES, wanted, &mut found);
+        let mut all_named = self.look_through(&files, HEAD_BYTES, wanted.clone(), &mut found);
+        // Several sessions may be in one log. Where logs are deleted, a name that is missing is mostly theirs: it is not worth
+        // reading all others for it.
+        if !all_named && self.kept() == 0 {
+            wanted.retain(|id| !found.texts.contains_key(id));
+            let is_longer = |file: &&LogFile| file.bytes > HEAD_BYTES || file.packing != Packing::Plain;
+            let longer: Vec<&LogFile> = files.iter().copied().filter(is_longer).collect();
+            all_named = self.look_through(&longer, u64::MAX, wanted, &mut found);
+        }
         if !(self.look_through(&files, u64::MAX, branches, &mut found) && all_named)
             && let Ok(mut closed) = self.closed.lock()
         {
