@@ -124,14 +124,13 @@ impl<'a> Envelope<'a> {
         match key {
             b"type" => self.kind = expected(cursor, sink)?,
             b"subtype" => self.subtype = expected(cursor, sink)?,
-            b"sessionId" => self.session = expected(cursor, sink)?,
-            b"session_id" => self.session_snake = expected(cursor, sink)?,
-            b"agentId" => self.agent = expected(cursor, sink)?,
-            // An empty one names nothing.
-            b"uuid" => self.uuid = expected(cursor, sink)?.filter(|uuid: &RawStr<'_>| !uuid.0.is_empty()),
+            b"sessionId" => self.session = name(cursor, sink)?,
+            b"session_id" => self.session_snake = name(cursor, sink)?,
+            b"agentId" => self.agent = name(cursor, sink)?,
+            b"uuid" => self.uuid = name(cursor, sink)?,
             b"forkedFrom" => self.copied = copied_from(span(cursor)?),
             b"parentUuid" => self.parent = parent_field(cursor, sink)?,
-            b"requestId" => self.request = expected(cursor, sink)?.filter(|id: &RawStr<'_>| !id.0.is_empty()),
+            b"requestId" => self.request = name(cursor, sink)?,
             b"cwd" => self.cwd = expected(cursor, sink)?,
             b"version" => self.version = expected(cursor, sink)?,
             b"timestamp" => self.timestamp = expected(cursor, sink)?,
@@ -174,10 +173,14 @@ impl<'a> Envelope<'a> {
         self.uuid.map(id_of).unwrap_or_default()
     }
 
+    /// Its session, however the client spells the key.
+    pub(super) fn session(&self) -> Option<RawStr<'a>> {
+        self.session.or(self.session_snake)
+    }
+
     /// Pseudonym of its session, or none.
     pub(super) fn session_id(&self, last: &mut Memo<Id>) -> Id {
-        let text = self.session.or(self.session_snake);
-        text.map_or(Id::NONE, |text| last.get(text.0, |raw| pseudonym_of(RawStr(raw))))
+        self.session().map_or(Id::NONE, |text| last.get(text.0, |raw| pseudonym_of(RawStr(raw))))
     }
 
     /// The path without `.` and the like; a relative one begins at the working directory of the record.
@@ -217,13 +220,17 @@ fn copied_from(forked: &[u8]) -> Option<RawStr<'_>> {
     copied
 }
 
+/// A string that names something: an empty one names nothing.
+fn name<'a, S: TakeContent<'a>>(cursor: &mut Cursor<'a>, sink: &mut S) -> FieldResult<Option<RawStr<'a>>> {
+    Ok(expected(cursor, sink)?.filter(|name| !name.0.is_empty()))
+}
+
 fn parent_field<'a, S: TakeContent<'a>>(cursor: &mut Cursor<'a>, sink: &mut S) -> FieldResult<ParentField<'a>> {
     if cursor.shape()? == JsonKind::Null {
         cursor.skip_value()?;
         return Ok(ParentField::Null);
     }
-    let uuid = expected(cursor, sink)?.filter(|uuid: &RawStr<'_>| !uuid.0.is_empty());
-    Ok(uuid.map_or(ParentField::Absent, ParentField::Uuid))
+    Ok(name(cursor, sink)?.map_or(ParentField::Absent, ParentField::Uuid))
 }
 
 /// The fields of an attachment that tell what it is.

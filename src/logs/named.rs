@@ -20,7 +20,7 @@ use crate::logs::take::TakeRecords;
 use crate::logs::trace::Counters;
 
 /// Fields of records that hold such a text.
-const FIELDS: [&[u8]; 3] = [b"\"cwd\"", b"\"gitBranch\"", b"\"sessionId\""];
+const FIELDS: [&[u8]; 4] = [b"\"cwd\"", b"\"gitBranch\"", b"\"sessionId\"", b"\"session_id\""];
 
 /// Looks for texts in the first so many bytes of a log: those found, and why no more of it could be read.
 pub fn look_up(
@@ -43,7 +43,7 @@ fn read_texts(
 ) -> std::io::Result<()> {
     let source = unpack(packing, files::open(path)?)?;
     let finders = FIELDS.map(|field| (Finder::new(field), None));
-    let mut fields: [(Finder<'_>, Option<Vec<u8>>); 3] = finders;
+    let mut fields: [(Finder<'_>, Option<Vec<u8>>); 4] = finders;
     let mut buffer = LineBuffer::default();
     let mut lines = LineReader::new(source, &mut buffer);
     while found.len() < wanted.len() && lines.offset() < bytes {

@@ -67,7 +67,7 @@ impl<'v> Extractor<'v> {
         self.session_row(envelope, record, ts);
         match kind {
             b"assistant" | b"user" => {
-                if envelope.message.is_none() || envelope.session.is_none() || ts == NO_TIME {
+                if envelope.message.is_none() || envelope.session().is_none() || ts == NO_TIME {
                     self.damage(Reason::MissingField);
                 }
                 self.speech(envelope, record, ts);
@@ -105,7 +105,7 @@ impl<'v> Extractor<'v> {
     }
 
     fn session_row(&mut self, envelope: &Envelope<'_>, record: u32, ts: Millis) {
-        if envelope.session.is_none() {
+        if envelope.session().is_none() {
             return;
         }
         let session = envelope.session_id(&mut self.session);

@@ -104,6 +104,17 @@ fn told_family(files: &[(&'static str, String)]) -> Told {
 }
 
 #[test]
+fn either_key_names_a_session_and_an_empty_one_names_none() {
+    let whole = log(&streamed());
+    let lines = |log: &str| Told::of(&[("f", log)]).lines();
+    assert_eq!(lines(&whole.replace("\"sessionId\":", "\"session_id\":")), lines(&whole));
+    let each = |change: fn(Record) -> Record| log(&streamed().into_iter().map(change).collect::<Vec<_>>());
+    let nameless = each(|record| record.without("sessionId"));
+    assert_eq!(lines(&each(|record| record.session(""))), lines(&nameless));
+    assert_ne!(lines(&nameless), lines(&whole));
+}
+
+#[test]
 fn records_of_a_message_may_come_in_any_order() {
     let expected = told(&streamed()).lines();
     for order in permutations(&streamed()) {
