@@ -24,8 +24,8 @@ use crate::settings::{CURRENT_VERSION, SettingsFile, schema};
 /// Longest chain of symbolic links that is followed, as on Linux.
 const MAX_LINKS: usize = 40;
 
-/// Bytes at the start of a file, unpacked, by which a log is known.
-const HEAD_BYTES: u64 = 64 << 10;
+/// Bytes at the start of a file, unpacked, by which a log is known: it may begin with long snapshots, which name no session.
+const HEAD_BYTES: u64 = 16 << 20;
 
 /// A file that is about to be replaced: locked against other runs, and seen to hold still what was read.
 ///

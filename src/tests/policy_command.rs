@@ -1218,6 +1218,10 @@ fn requests_are_never_written_over_a_log_or_a_device() {
         fails(&home, &[command, &[place]].concat(), Exit::Usage, &["one of the logs", "name "]);
     }
     assert_eq!(std::fs::read(&log).unwrap(), before);
+    // A log that begins with what names no session.
+    let snapshot = format!("{{\"type\":\"file-history-snapshot\",\"snapshot\":\"{}\"}}\n", "x".repeat(1 << 20));
+    std::fs::write(&log, [snapshot.as_bytes(), &before[..]].concat()).unwrap();
+    fails(&home, &["report", "--html", place], Exit::Usage, &["one of the logs", "name "]);
 }
 
 #[test]
