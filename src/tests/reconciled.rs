@@ -53,6 +53,16 @@ fn calls_without_an_id_add_up_in_a_fork() {
     assert_eq!(exit, Exit::Done, "{report:#}");
 }
 
+/// The file of a subagent counts, not what its parent saw of it, also where only the parent's records tell usage.
+#[test]
+fn the_file_of_a_subagent_without_usage_adds_up() {
+    let inner = asks("m-a", "c-a", "Grep").at(2);
+    let main = vec![user("p", "go on"), asks("m1", "c1", "Agent").at(1), agent_progress("a1", &inner)];
+    let own = vec![inner.without_message("usage").agent("a1")];
+    let (exit, report) = sums(&home_of(&vec![("s-main".into(), main), ("agent-a1".into(), own)]));
+    assert_eq!(exit, Exit::Done, "{report:#}");
+}
+
 /// Gateways that tell no usage write zeros.
 #[test]
 fn the_bill_lacks_the_requests_whose_usage_is_nothing_but_zeros() {

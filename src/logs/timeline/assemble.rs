@@ -181,9 +181,15 @@ fn may_be_copies(one: &RecordRow, other: &RecordRow) -> bool {
     }
 }
 
-/// Messages of which some record has usage and some record has none: all of these are parts of one request.
-fn partly_billed(files: &[File<'_>]) -> IdSet<Id> {
-    let records = || files.iter().flat_map(|file| &file.rows.rows.records);
+/// Messages of which some record has usage and some record has none: all of these are parts of one request. What is set aside
+/// is no part of any.
+fn partly_billed(files: &[File<'_>], recorded: &RecordedAgents) -> IdSet<Id> {
+    let records = || {
+        files
+            .iter()
+            .map(|file| &file.rows.rows)
+            .flat_map(|rows| rows.records.iter().filter(|row| !recorded.sets_aside(&rows.chains[row.chain as usize])))
+    };
     let answers = |is_request: bool| {
         records().filter_map(move |row| match &row.kind {
             RecordKind::Answer(answer) if answer.is_request == is_request => Some(answer.message),
@@ -287,6 +293,7 @@ impl<'a> Assembly<'a> {
             superseded.extend(rows.records.iter().filter(|row| is_aside[row.chain as usize]).map(|row| row.id));
         }
         superseded.remove(&Id::NONE);
+        let partly_billed = partly_billed(files, &recorded);
         let records = files.iter().map(|file| file.rows.rows.records.len()).sum();
         Self {
             files,
@@ -298,7 +305,7 @@ impl<'a> Assembly<'a> {
             local: files.iter().map(|file| vec![NONE; file.rows.rows.records.len()]).collect(),
             requests: Vec::new(),
             members: Vec::new(),
-            partly_billed: partly_billed(files),
+            partly_billed,
             by_message: IdMap::default(),
             calls_made: CallsMade::default(),
             parts_with_calls: IdSet::default(),
