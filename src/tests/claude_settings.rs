@@ -418,6 +418,7 @@ fn servers_that_a_project_never_calls_are_told_of_and_never_written() {
     for (server, entry) in [
         ("idle", r#"{"serverName": "idle"}"#),
         ("idle", r#"{"serverUrl": "https://*.example.org/y"}"#),
+        ("own", r#"{"serverName": "own"}"#),
         ("own", r#"{"serverCommand": ["npx", "-y", "own"]}"#),
     ] {
         let home = home_of(&calls);

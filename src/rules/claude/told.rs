@@ -33,8 +33,9 @@ const LEAVE_OUT: [(&str, IsServer); 3] = [
     (DISABLED_SERVERS, |(server, _), entry| entry == server),
     ("deniedMcpServers", |(server, definition), entry| {
         let url = definition["url"].as_str().zip(entry["serverUrl"].as_str());
+        let command = command(definition);
         entry["serverName"] == server
-            || entry["serverCommand"].as_array() == command(definition).as_ref()
+            || command.is_some_and(|command| entry["serverCommand"].as_array() == Some(&command))
             || url.is_some_and(|(url, pattern)| fits(url, pattern))
     }),
     ("permissions.deny", |(server, _), entry| {
