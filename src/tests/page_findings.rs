@@ -270,6 +270,21 @@ fn servers_that_are_called_or_small_are_no_finding() {
     }
 }
 
+/// Who took a server out is not told of it for as long as the old logs are there.
+#[test]
+fn a_server_that_no_newer_session_is_given_is_no_finding() {
+    let home = home_with_servers(8_280, false);
+    let with_newer = |numbers: std::ops::Range<u32>| {
+        for number in numbers {
+            let mut told = Told::new(&format!("m-{number}"), "/home/user/lantern", number * 43_200);
+            (0..20).for_each(|turn| _ = told.ask(OPUS, 12_200 + turn * 20, 20, 10));
+            place(&home, &told);
+        }
+        finding(&report(&home, &[]), "unused_servers").is_some()
+    };
+    assert!(with_newer(6..7) && !with_newer(7..11));
+}
+
 /// Characters that a tool cannot have in its name are written `_`, so that two of them look like what ends a server's name.
 #[test]
 fn a_server_whose_name_has_the_marks_of_a_tool_in_it_is_seen_to_be_called() {

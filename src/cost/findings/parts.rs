@@ -9,7 +9,8 @@ use crate::cost::findings::thresholds::ContextPart;
 use crate::cost::findings::{BillEvidence, Case, FindingBasis, MadeOf, Waits};
 use crate::cost::outcomes::outcomes;
 use crate::cost::server_calls::server_calls;
-use crate::logs::timeline::requests::{Added, Addition, Block, BlockKind};
+use crate::logs::timeline::requests::{Added, Addition, Block, BlockKind, Timeline};
+use crate::logs::trace::Millis;
 use crate::whatif::sim::cost::Cost;
 use crate::whatif::sim::figures::Sides;
 
@@ -131,7 +132,7 @@ fn image_share(evidence: &BillEvidence<'_>, block: &Block) -> f64 {
 type ServerInProject = (Id, Sym);
 
 /// MCP servers that a project is given and never calls: what their instructions and the names of their tools cost, as far as the
-/// log has them. Definitions of tools are in no log and not counted.
+/// log has them. Definitions of tools are in no log and not counted. One that the newest sessions are not given was taken out.
 fn servers(evidence: &BillEvidence<'_>, carried: &mut CarriedCosts<'_>) -> Vec<Parts> {
     let (timeline, sheet) = (&evidence.workload.timeline, &evidence.sheet.servers);
     let called = server_calls(timeline, &sheet.resource_tools);
@@ -142,12 +143,16 @@ fn servers(evidence: &BillEvidence<'_>, carried: &mut CarriedCosts<'_>) -> Vec<P
         let session = timeline.session_of(timeline.request(addition.with)).id;
         sessions.entry((project(addition), addition.name)).or_default().insert(session);
     }
+    let newest = newest_sessions(timeline, sheet.sessions_min);
     let is_unused = |place: &ServerInProject| {
+        let Some(sessions) = sessions.get(place).filter(|given| given.len() as u64 >= sheet.sessions_min) else {
+            return false;
+        };
         let server = timeline.names.text(place.1);
         let is_for = |tool: &Sym| is_of_mcp_server(timeline.names.text(*tool), server);
         let is_called =
             called.get(&place.0).is_some_and(|called| !called.resources.is_empty() || called.tools.keys().any(is_for));
-        !is_called && sessions.get(place).map_or(0, BTreeSet::len) as u64 >= sheet.sessions_min
+        !is_called && newest.get(&place.0).is_some_and(|newest| newest.iter().any(|(_, id)| sessions.contains(id)))
     };
     let mut items: BTreeMap<ServerInProject, PartItem> = BTreeMap::new();
     let mut told: BTreeSet<(u32, Sym, u32)> = BTreeSet::new();
@@ -168,6 +173,19 @@ fn servers(evidence: &BillEvidence<'_>, carried: &mut CarriedCosts<'_>) -> Vec<P
     carried.unlogged(&came);
     let kinds = ["server", "project"];
     vec![Parts::of([&sheet.id, &sheet.what, &sheet.advice], "content", &kinds, items.into_values())]
+}
+
+/// So many sessions of each project that began last.
+fn newest_sessions(timeline: &Timeline, count: u64) -> BTreeMap<Id, BTreeSet<(Millis, Id)>> {
+    let mut newest: BTreeMap<Id, BTreeSet<(Millis, Id)>> = BTreeMap::new();
+    for session in timeline.requests.iter().map(|request| timeline.session_of(request)) {
+        let of_project = newest.entry(session.project).or_default();
+        of_project.insert((session.ts_first, session.id));
+        if of_project.len() as u64 > count {
+            of_project.pop_first();
+        }
+    }
+    newest
 }
 
 /// Hooks, by the event at which they run: what their texts cost in contexts, and how long somebody waited for them.
