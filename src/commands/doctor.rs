@@ -242,7 +242,7 @@ fn configuration(args: &Args, context: &Context<'_>) -> ExaminedLine {
 
 /// Configurations at the places of other hosts of the pipeline, which nothing here reads.
 fn other_configurations(args: &Args, context: &Context<'_>) -> impl Iterator<Item = ExaminedLine> {
-    let named = context.env.variables.get("DEVBOY_PIPELINE_CONFIG").map(PathBuf::from);
+    let named = context.env.of_hosts();
     let usual = context.env.places.home.as_ref().map(|home| home.join(".devboy").join("pipeline_config.toml"));
     let used = examined_config(args, context);
     let others: BTreeSet<PathBuf> = named.into_iter().chain(usual).filter(|path| path.is_file()).collect();

@@ -153,6 +153,11 @@ impl Env {
         let home = || Some(self.places.home.as_ref()?.join(".config").join("devboy").join("pipeline_config.toml"));
         self.devboy_config.clone().or_else(home)
     }
+
+    /// The configuration that hosts of the pipeline are told to read: `DEVBOY_PIPELINE_CONFIG`.
+    pub fn of_hosts(&self) -> Option<PathBuf> {
+        self.variables.get("DEVBOY_PIPELINE_CONFIG").map(PathBuf::from)
+    }
 }
 
 /// The first line of a file; none if there is none, or nothing in it.

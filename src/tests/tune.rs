@@ -89,6 +89,19 @@ fn the_diff_applied_to_the_old_file_gives_the_new_one() {
     assert_eq!(std::fs::read_to_string(home.path(".config/devboy/pipeline_config.toml.bak")).unwrap(), old);
 }
 
+/// The variable by which hosts find their configuration names another file.
+#[test]
+fn a_configuration_that_hosts_do_not_read_is_told_of() {
+    let home = busy_home();
+    let other = home.path("host.toml").to_str().unwrap().to_owned();
+    home.variables.lock().unwrap().push(format!("DEVBOY_PIPELINE_CONFIG={other}"));
+    let told = format!("# note: hosts read {other} (DEVBOY_PIPELINE_CONFIG), not this file");
+    let err = home.run(&with(&["--dry-run"])).err;
+    assert!(err.contains(&told), "{err}");
+    let err = home.run(&[&TUNE[..], &["--dry-run", "--output", &other]].concat()).err;
+    assert!(!err.contains(&told), "{err}");
+}
+
 #[test]
 fn dry_run_and_check_write_no_configuration() {
     let home = busy_home();

@@ -85,11 +85,16 @@ pub fn conclude(
     let SettledProposal { file, proposal, .. } = settled;
     let aside = aside(args, proposal);
     let now_ms = context.now_ms;
-    let mut tell = |words: String| context.note(quiet, format_args!("{words}{aside}"));
     if !proposal.is_change() {
-        tell("nothing to change".to_owned())?;
+        context.note(quiet, format_args!("nothing to change{aside}"))?;
         return Ok(Exit::Done);
     }
+    if let Some(other) = context.env.of_hosts().filter(|other| *other != file.path) {
+        let told =
+            format!("note: hosts read {} (DEVBOY_PIPELINE_CONFIG), not this file: --output names it", other.shown());
+        context.note(quiet, told)?;
+    }
+    let mut tell = |words: String| context.note(quiet, format_args!("{words}{aside}"));
     let changes = counted(proposal.count() as u64, "change");
     if !args.writes() {
         tell(format!("{changes} pending, nothing written"))?;
