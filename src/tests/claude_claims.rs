@@ -340,6 +340,10 @@ fn a_value_that_the_client_ignores_stands_in_no_way() {
     };
     assert_eq!(verdict("{\"promptCacheTtl\": \"10m\"}"), "propose");
     assert_eq!(verdict("{\"promptCacheTtl\": \"5m\"}"), "hold");
+    // What holds is what stands below it.
+    home.write("work/.claude/settings.json", "{\"promptCacheTtl\": \"1h\"}");
+    home.write("work/.claude/settings.local.json", "{\"promptCacheTtl\": \"10m\"}");
+    assert_ne!(finding(&home, "S1", LIFETIME, &["--scope", "local"])["verdict"], "propose");
 }
 
 #[test]

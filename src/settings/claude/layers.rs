@@ -208,10 +208,12 @@ impl SettingsLayers {
             for (name, key) in self.keys_in(file, lever)? {
                 sets.extend(file.get(&key)?.map(|value| Set { name, value, file: Some(file) }));
             }
-            // Of several models the first counts for which the client takes the value.
-            let taken = sets.iter().position(|set| lever.taken(&set.value).is_some()).unwrap_or(0);
-            if !sets.is_empty() {
-                return Ok(Some(sets.swap_remove(taken)));
+            // Of several models the first counts for which the client takes the value. What it does not take of settings says
+            // nothing; a variable hides the one below all the same.
+            match sets.iter().position(|set| lever.taken(&set.value).is_some()) {
+                Some(taken) => return Ok(Some(sets.swap_remove(taken))),
+                None if lever.place == LeverPlace::Variable && !sets.is_empty() => return Ok(sets.pop()),
+                None => {}
             }
         }
         let text = self.variables.get(&lever.name).filter(|_| lever.place == LeverPlace::Variable);
