@@ -123,9 +123,9 @@ fn nothing_is_claimed_of_a_project_that_sets_a_lever_itself() {
         found.unwrap_or_else(|| panic!("{page:#}"))["advice"].as_str().unwrap().to_owned()
     };
     let long = "cache_lifetime_long";
-    assert!(advice(long).contains("promptCacheTtl is 5m, which wins over the user's settings"), "{}", advice(long));
+    assert!(advice(long).starts_with("first correct this: promptCacheTtl is set by "), "{}", advice(long));
     home.write(".claude/settings.json", "{\"promptCacheTtl\": \"1h\"}");
-    let done = "nothing to set: promptCacheTtl is 1h already; in this project promptCacheTtl is 5m, which wins here";
+    let done = "nothing to set: promptCacheTtl is 1h already; in …/work promptCacheTtl is 5m, which wins there";
     assert_eq!(advice(long), done);
     fs::remove_file(home.path(".claude/settings.json")).unwrap();
     // Of two projects the other one is told of, and compared later.
@@ -210,7 +210,7 @@ fn no_session_is_said_to_be_left_out_of_a_project_without_any() {
 fn what_is_to_be_set_for_one_project_is_held_against_what_is_set() {
     let home = home_of(&Kind { pause: 1_200, turns: 10, sessions: 25, ..Kind::default() });
     let other = home.path("other").to_str().unwrap().to_owned();
-    told(&home, &Kind { cwd: other, name: "t", sessions: 3, turns: 60, result: 14_000, ..Kind::default() });
+    told(&home, &Kind { cwd: other.clone(), name: "t", sessions: 3, turns: 60, result: 14_000, ..Kind::default() });
     let advice = || {
         let page = home.json(&["report"]);
         let found = page["findings"].as_array().unwrap().iter().find(|found| found["id"] == "cache_lifetime_long");
@@ -220,7 +220,12 @@ fn what_is_to_be_set_for_one_project_is_held_against_what_is_set() {
     let hour = "{\"promptCacheTtl\": \"1h\"}";
     for (file, text, begins) in [
         (".claude/settings.json", hour, "promptCacheTtl is 1h already: done"),
-        ("work/.claude/settings.json", hour, "promptCacheTtl is 1h in this project already: done"),
+        ("work/.claude/settings.json", hour, "promptCacheTtl is 1h already: done"),
+        (
+            "work/.claude/settings.local.json",
+            "{\"promptCacheTtl\": \"5m\"}",
+            "first correct this: promptCacheTtl is set by ",
+        ),
         (".claude/settings.json", "{\"env\": {\"FORCE_PROMPT_CACHING_5M\": \"1\"}}", "first correct this: "),
         // What a project sets wins over what the user's file sets otherwise.
         (".claude/settings.json", "{\"promptCacheTtl\": \"5m\"}", "in .claude/settings.json of …/work set"),
@@ -229,6 +234,58 @@ fn what_is_to_be_set_for_one_project_is_held_against_what_is_set() {
         assert!(advice().starts_with(begins), "{file} {text}: {}", advice());
         fs::remove_file(home.path(file)).unwrap();
     }
+    // A client of the other project does not read the file of this one.
+    told(&home, &Kind { cwd: other, name: "u", sessions: 1, version: "2.1.200", day: 24, ..Kind::default() });
+    assert!(advice().starts_with("in .claude/settings.json of …/work set \"promptCacheTtl\": \"1h\""), "{}", advice());
+}
+
+/// The page goes by the files of the projects that it is about, wherever one stands.
+#[test]
+fn what_a_project_elsewhere_sets_is_held_against_what_is_to_be_set() {
+    let kind = Kind { pause: 900, ..Kind::default() };
+    let home = Home::new();
+    told(&home, &Kind { cwd: home.path("far/off").to_str().unwrap().to_owned(), ..kind });
+    let advice = || {
+        let page = home.json(&["report"]);
+        let found = page["findings"].as_array().unwrap().iter().find(|found| found["id"] == "cache_lifetime_long");
+        found.unwrap_or_else(|| panic!("{page:#}"))["advice"].as_str().unwrap().to_owned()
+    };
+    let (users, own) = (".claude/settings.json", "far/off/.claude/settings.json");
+    home.write(own, "{\"promptCacheTtl\": \"5m\"}");
+    assert!(advice().starts_with("first correct this: promptCacheTtl is set by "), "{}", advice());
+    // Whatever the user's file says.
+    home.write(users, "{\"promptCacheTtl\": \"5m\"}");
+    assert!(advice().starts_with("first correct this: promptCacheTtl is set by "), "{}", advice());
+    // Of two projects the one is told of beside the other.
+    fs::remove_file(home.path(users)).unwrap();
+    told(&home, &Kind { cwd: home.path("near").to_str().unwrap().to_owned(), name: "t", ..kind });
+    assert!(advice().contains("; in …/off, where it wins, promptCacheTtl is 5m now, "), "{}", advice());
+}
+
+/// A variable of the shell, or of the user's file, that the project takes away, is in no way there.
+#[test]
+fn a_variable_that_a_project_takes_away_stands_in_no_way() {
+    let home = home_of(&Kind { pause: 900, ..Kind::default() });
+    home.variables.lock().unwrap().push("FORCE_PROMPT_CACHING_5M".to_owned());
+    let advice = || {
+        let page = home.json(&["report"]);
+        let found = page["findings"].as_array().unwrap().iter().find(|found| found["id"] == "cache_lifetime_long");
+        found.unwrap_or_else(|| panic!("{page:#}"))["advice"].as_str().unwrap().to_owned()
+    };
+    assert!(advice().starts_with("first correct this: "), "{}", advice());
+    home.write("work/.claude/settings.json", "{\"env\": {\"FORCE_PROMPT_CACHING_5M\": \"\"}}");
+    assert!(advice().starts_with("in ~/.claude/settings.json set \"promptCacheTtl\": \"1h\""), "{}", advice());
+}
+
+/// The current directory is named in full.
+#[test]
+fn a_note_about_the_project_at_hand_names_it() {
+    let home = pausing("");
+    let work = home.path("work").to_str().unwrap().to_owned();
+    let folder: String = work.chars().map(|c| if c.is_alphanumeric() { c } else { '-' }).collect();
+    fs::rename(home.logs().join("-home-u-p"), home.logs().join(folder)).unwrap();
+    let err = home.run(&[&TUNE[..], &["--dry-run", "-p", "."]].concat()).err;
+    assert!(err.contains(&format!("only those named like {work:?} are looked at")), "{err}");
 }
 
 /// A switch that does the same may be known to clients that do not know the setting.
@@ -304,6 +361,18 @@ fn what_is_set_for_a_model_that_nobody_uses_stands_in_no_way() {
         finding(&home, "S1", LIFETIME, &[])["verdict"].clone()
     };
     assert_eq!((lifetime("HAIKU"), lifetime("OPUS")), (json!("propose"), json!("hold")));
+}
+
+/// What is switched off for models of subagents only is nothing to main threads, and the other way round.
+#[test]
+fn what_is_switched_off_for_the_models_of_other_threads_stands_in_no_way() {
+    let home = home_of(&Kind { pause: 900, agent: true, ..Kind::default() });
+    for (family, main, subagents) in [("SONNET", "propose", "hold"), ("OPUS", "hold", "propose")] {
+        home.write(".claude/settings.json", format!("{{\"env\": {{\"DISABLE_PROMPT_CACHING_{family}\": \"1\"}}}}"));
+        let verdict = |rule: &str, subject: &str| finding(&home, rule, subject, &[])["verdict"].clone();
+        let verdicts = [verdict("S1", LIFETIME), verdict("S2", "cache lifetime, subagents")];
+        assert_eq!(verdicts, [main, subagents], "{family}");
+    }
 }
 
 /// What is set for another model takes away nothing that the search looks beside.

@@ -92,8 +92,8 @@ fn the_model_of_subagents_that_a_project_sets_is_held_against_the_finding() {
         }
     }
     for (model, begins) in [
-        ("sonnet", "CLAUDE_CODE_SUBAGENT_MODEL is \"sonnet\" in this project already: done"),
-        ("opus", "first correct this: in this project CLAUDE_CODE_SUBAGENT_MODEL is \"opus\""),
+        ("sonnet", "CLAUDE_CODE_SUBAGENT_MODEL is \"sonnet\" already: done"),
+        ("opus", "first correct this: CLAUDE_CODE_SUBAGENT_MODEL is set by "),
     ] {
         let settings = json!({ "env": { "CLAUDE_CODE_SUBAGENT_MODEL": model } });
         home.write("work/.claude/settings.json", settings.to_string());

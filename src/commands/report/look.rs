@@ -66,9 +66,16 @@ pub fn settle(
         return Ok(());
     }
     page.versions = clients_in_use(&args.asked, (input, mem::take(&mut page.versions)), None, context)?;
+    // Of a project where none of these was seen, all of them may be used.
+    page.versions_in.retain(|_, seen| {
+        seen.retain(|version, _| page.versions.contains_key(version));
+        !seen.is_empty()
+    });
     page.findings.retain(|finding| versions::is_of_use(finding, &sheet.old_versions, &page.versions));
     let layers = standing::layers(page, context).ok().flatten();
     let holds = |lever: &Lever| layers.as_ref().is_some_and(|layers| layers.holds(lever).unwrap_or_default());
-    levers::settle(&mut page.findings, &Levers::load(&input.data)?, &page.versions, holds);
+    let mut findings = mem::take(&mut page.findings);
+    levers::settle(&mut findings, &Levers::load(&input.data)?, |finding| page.clients(finding), holds);
+    page.findings = findings;
     Ok(())
 }

@@ -45,14 +45,15 @@ pub fn telling<'p>(
     let since = is_cut.then(|| date(input.window.start));
     let until = (input.window.end != ALL.end).then(|| date(input.window.end - 1));
     let flags = |since: Option<&str>, until: Option<&str>| args.asked.same_logs(since, until, is_shared);
-    let standing = standing::of(page, &input.data, is_shared, context).unwrap_or_else(|why| {
+    let names = PageNames(named.collect());
+    let standing = standing::of(page, (&names, is_shared), input, context).unwrap_or_else(|why| {
         let why = if is_shared { without_paths(&why.message).into_owned() } else { why.message };
         input.notes.push(format!("what is set already is not known: {why}"));
         standing::unread(page, &why)
     });
     Ok(Telling {
         page,
-        names: PageNames(named.collect()),
+        names,
         sheet,
         top: args.top(),
         same_logs: flags(since.as_deref(), until.as_deref()),

@@ -1,51 +1,63 @@
-//! What the user's own settings say already about what the page would have them set.
+//! What settings say already about what the page would have set: the user's own, and those of the projects that it is about.
 
 use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use crate::base::data::Data;
 use crate::base::error::Result;
+use crate::base::id::{Id, IdSet};
 use crate::base::key_path::KeyPath;
 use crate::base::visible::Shown as _;
 use crate::cost::findings::levers::Assignment;
 use crate::cost::findings::search::{BillFinding, FindingScope};
-use crate::cost::page::Page;
 use crate::cost::page::words::StandingSetting;
+use crate::cost::page::{Page, PageNames};
+use crate::frames::input::Input;
 use crate::report::sharing::without_paths;
 use crate::rules::claude::{HeldLever, held};
-use crate::settings::claude::layers::{SettingsLayers, project_id};
-use crate::settings::claude::levers::{Lever, LeverUse, Levers, SettingsScope};
+use crate::settings::claude::layers::{ClaudePlaces, SettingsLayers, place_of_project};
+use crate::settings::claude::levers::{Lever, Levers, SettingsScope};
 use crate::shell::context::Context;
 use crate::whatif::client::thresholds::{Versions, known};
 
-/// By finding, of those about whose setting the user's file says something. In what is shared no place is named.
+/// By finding, of those about whose setting some file says something. In what is shared no place is named.
 pub fn of(
     page: &Page,
-    data: &Data,
-    is_shared: bool,
+    (names, is_shared): (&PageNames, bool),
+    input: &Input,
     context: &Context<'_>,
 ) -> Result<BTreeMap<String, StandingSetting>> {
-    let levers = Levers::load(data)?;
-    let clients = LeversOfClients { levers: &levers, versions: &page.versions };
-    let Some(layers) = layers(page, context)? else { return Ok(BTreeMap::new()) };
-    let places = context.env.claude_places();
-    let project = places.project.as_deref().map(|project| project_id(project).to_string()).unwrap_or_default();
-    let is_all = page.spent.by_project.keys().all(|other| *other == project);
-    // Of another project nothing is told.
-    let is_here = page.spent.by_project.contains_key(&project);
-    let files = SettingsLayers::of_project(&places).filter(|_| is_here).map(|files| files.about_those_of(&layers));
-    let own = ProjectFiles { project, layers: files, user: &layers, is_all };
+    let levers = Levers::load(&input.data)?;
+    let Some(user) = layers(page, context)? else { return Ok(BTreeMap::new()) };
+    let places = places(page, input, context);
+    let within = |(project, places): (&String, &ClaudePlaces)| Some((project.clone(), user.in_project(places)?));
+    let within = places.iter().filter_map(within).collect();
+    let is_alone = page.spent.by_project.len() == 1;
+    let settings = PageSettings { page, levers: &levers, within, user, places, is_alone, names };
     let mut standing = BTreeMap::new();
     for finding in &page.findings {
-        if let Some(mut stands) = own.beside(finding, clients, one(finding, &layers, clients)?) {
-            if let (true, StandingSetting::Off { words, .. }) = (is_shared, &mut stands) {
+        if let Some(mut stands) = settings.stands(finding)? {
+            if let (true, StandingSetting::Off { words, .. } | StandingSetting::Other(words)) = (is_shared, &mut stands)
+            {
                 *words = without_paths(words).into_owned();
             }
             standing.insert(finding.id.clone(), stands);
         }
     }
     Ok(standing)
+}
+
+/// Where settings are for each project of the page that is on this disk, if a finding is about settings.
+fn places(page: &Page, input: &Input, context: &Context<'_>) -> BTreeMap<String, ClaudePlaces> {
+    let is_asked = |finding: &BillFinding| finding.to_set.is_some() || !finding.spared_by.is_empty();
+    let asked: IdSet<Id> = match page.findings.iter().any(is_asked) {
+        true => page.spent.by_project.keys().filter_map(|project| Id::from_hex(project)).collect(),
+        false => IdSet::default(),
+    };
+    let places = context.env.claude_places();
+    let of = |path: &str| Some(ClaudePlaces { project: Some(place_of_project(path)?), ..places.clone() });
+    let found = input.texts(asked, IdSet::default()).into_iter();
+    found.filter_map(|(project, path)| Some((project.to_string(), of(&path)?))).collect()
 }
 
 /// What can be set, and the clients in use.
@@ -68,100 +80,83 @@ pub fn layers(page: &Page, context: &Context<'_>) -> Result<Option<SettingsLayer
     let places = context.env.claude_places();
     let Some(path) = places.file(SettingsScope::User) else { return Ok(None) };
     let layers = SettingsLayers::load(&places, SettingsScope::User, &path)?;
-    Ok(Some(layers.about(page.spent.by_model.keys().map(String::as_str))))
+    Ok(Some(layers.about(page.models.clone())))
 }
 
-/// The settings of the project that the current directory is.
-struct ProjectFiles<'a> {
-    /// The project, as the page knows it.
-    project: String,
-    /// None outside of any directory, and where the page has no request of it.
-    layers: Option<SettingsLayers>,
-    /// The user's settings, whose variables win over settings of the project.
-    user: &'a SettingsLayers,
-    /// Whether the page is about this project alone.
-    is_all: bool,
+/// Settings as they hold for what the page is about.
+struct PageSettings<'a> {
+    page: &'a Page,
+    levers: &'a Levers,
+    /// The user's alone.
+    user: SettingsLayers,
+    /// Where settings are for each project on this disk.
+    places: BTreeMap<String, ClaudePlaces>,
+    /// The user's below the files of projects that have some.
+    within: BTreeMap<String, SettingsLayers>,
+    /// Whether it is about one project alone.
+    is_alone: bool,
+    names: &'a PageNames,
 }
 
-impl ProjectFiles<'_> {
-    /// What stands for a finding where the project sets something itself, which wins over the user's file here: something else is
-    /// told where that file says the same already, or would do nothing; the same where there is no other project.
+impl PageSettings<'_> {
+    /// What stands already of what a finding would have set.
+    fn stands(&self, finding: &BillFinding) -> Result<Option<StandingSetting>> {
+        let clients = LeversOfClients { levers: self.levers, versions: self.page.clients(finding) };
+        if let Some(project) = finding.project() {
+            let own = self.places.get(project).and_then(|places| self.user.below_project(places));
+            let there = own.and_then(|own| one(finding, &own, clients).ok());
+            return there.map_or_else(|| one(finding, &self.user, clients), Ok);
+        }
+        let user = one(finding, &self.user, clients)?;
+        let saved = |project: &str| finding.by_project.get(project).copied().unwrap_or_default();
+        // A file of a project that means nothing says nothing.
+        let within = self.within.iter().filter(|(project, _)| self.is_alone || saved(project) > 0.0);
+        let within =
+            within.filter_map(|(project, layers)| Some((project, layers, one(finding, layers, clients).ok()?)));
+        let apart = within.filter(|(.., there)| *there != user);
+        match apart.max_by(|(one, ..), (other, ..)| saved(one).total_cmp(&saved(other))) {
+            Some((project, layers, there)) => self.beside(finding, user, (project, layers, there)),
+            None => Ok(user),
+        }
+    }
+
+    /// What is told of the user's settings where something else holds in a project.
     fn beside(
         &self,
         finding: &BillFinding,
-        clients: LeversOfClients<'_>,
-        stands: Option<StandingSetting>,
-    ) -> Option<StandingSetting> {
-        if let FindingScope::Parts(by, names) = &finding.scope
-            && by == "project"
-        {
-            let is_here = names.len() == 1 && names[0] == self.project;
-            return self.set(&finding.part_sets, clients).filter(|_| is_here).or(stands);
-        }
-        let Some(words) = self.other(finding, clients.levers) else {
-            let wanted = if finding.sets.is_empty() { &finding.spared_by } else { &finding.sets };
-            let is_same = |set: &StandingSetting| matches!(set, StandingSetting::Same { .. });
-            let is_open = self.is_all && matches!(stands, None | Some(StandingSetting::Other(_)));
-            return self.set(wanted, clients).filter(is_same).filter(|_| is_open).or(stands);
-        };
-        match stands {
-            // What is told of goes on here.
-            Some(StandingSetting::Same { .. }) if !finding.spared_by.is_empty() => None,
-            Some(StandingSetting::Same { words: set, .. }) => {
-                let words = format!("{set} already; in this project {words}, which wins here");
-                Some(StandingSetting::Off { words, is_own: false })
+        user: Option<StandingSetting>,
+        (project, layers, there): (&str, &SettingsLayers, Option<StandingSetting>),
+    ) -> Result<Option<StandingSetting>> {
+        use StandingSetting::{Off, Other, Same};
+        let name = self.names.project(project);
+        Ok(match (user, there) {
+            // What is told of goes on there.
+            (Some(Same { .. }), None) if !finding.spared_by.is_empty() => None,
+            (Some(Same { words: set, .. }), Some(Off { words, .. } | Other(words))) => {
+                let words = in_force(finding, layers, self.levers)?.unwrap_or(words);
+                Some(Off { words: format!("{set} already; in {name} {words}, which wins there"), is_own: false })
             }
-            None if self.is_all && !finding.sets.is_empty() => {
-                let words = format!("in this project {words}, which wins over the user's settings");
-                Some(StandingSetting::Off { words, is_own: true })
+            (_, there) if self.is_alone => there,
+            (None, Some(Off { words, .. } | Other(words))) => {
+                let words = in_force(finding, layers, self.levers)?.unwrap_or(words);
+                Some(Other(format!("in {name}, where it wins, {words}")))
             }
-            None if !finding.sets.is_empty() => {
-                Some(StandingSetting::Other(format!("in this project, where it wins, {words}")))
-            }
-            stands => stands,
-        }
+            (user, _) => user,
+        })
     }
+}
 
-    /// What the project sets itself of what a lever sets; none where that is nothing, or the user's variables win over it.
-    fn held<'l>(&self, set: &Assignment, levers: &'l Levers) -> Option<HeldLever<'l>> {
-        let (layers, lever) = (self.layers.as_ref()?, levers.named(&set.lever)?);
-        if !layers.decide(lever, levers, self.user).ok()? {
-            return None;
-        }
-        if lever.fate() != LeverUse::Hint {
-            return held(layers, levers, (&set.lever, &set.value)).ok()?;
-        }
-        // No rule asks what holds of it.
-        let value = layers.resolved(lever).ok()?.filter(|value| lever.taken(value).is_some())?;
-        Some(HeldLever { lever, words: format!("{} is {value}", lever.name), is_same: value == set.value })
-    }
+/// What is to be set.
+fn sets(finding: &BillFinding) -> &[Assignment] {
+    if finding.sets.is_empty() { &finding.part_sets } else { &finding.sets }
+}
 
-    /// What the project sets itself of what a finding would have it set; none where that is nothing.
-    fn set(&self, wanted: &[Assignment], clients: LeversOfClients<'_>) -> Option<StandingSetting> {
-        let held: Vec<HeldLever<'_>> = wanted.iter().filter_map(|set| self.held(set, clients.levers)).collect();
-        let words: Vec<&str> = held.iter().map(|held| held.words.as_str()).collect();
-        let told = format!("{} in this project", words.join(" and "));
-        let is_same = held.len() == wanted.len() && held.iter().all(|held| held.is_same);
-        let by: Vec<&Lever> = held.iter().map(|held| held.lever).collect();
-        (!held.is_empty()).then(|| if is_same { clients.same(told, &by) } else { StandingSetting::Other(told) })
-    }
-
-    /// What the project sets itself to something else than a finding would, in words.
-    fn other(&self, finding: &BillFinding, levers: &Levers) -> Option<String> {
-        let layers = self.layers.as_ref()?;
-        let wanted = finding.sets.iter().chain(&finding.spared_by);
-        // In other projects the user's file acts.
-        let obstacle = |name: &str| {
-            let lever = levers.named(name).filter(|_| self.is_all)?;
-            let obstacle = layers.overridden(lever, &lever.key(None)?, levers).ok()??;
-            Some((format!("{name} is {}", obstacle.why), false))
-        };
-        let mut own = wanted.filter_map(|set| {
-            let held = self.held(set, levers);
-            held.map(|held| (held.words, held.is_same)).or_else(|| obstacle(&set.lever))
-        });
-        own.find(|(_, is_same)| !is_same).map(|(words, _)| words)
-    }
+/// What is in force of what a finding would have set, in words; none where that is nothing.
+fn in_force(finding: &BillFinding, layers: &SettingsLayers, levers: &Levers) -> Result<Option<String>> {
+    let held = sets(finding).iter().map(|set| held(layers, levers, (&set.lever, &set.value)));
+    let words: Vec<String> =
+        held.filter_map(|held| held.transpose()).map(|held| Ok(held?.words)).collect::<Result<_>>()?;
+    Ok((!words.is_empty()).then(|| words.join(" and ")))
 }
 
 /// The same where the settings cannot be read: nobody can say what the client makes of them.
@@ -182,7 +177,7 @@ fn one(
         return spared(finding, layers, clients);
     }
     let levers = clients.levers;
-    let sets = if finding.sets.is_empty() { &finding.part_sets } else { &finding.sets };
+    let sets = sets(finding);
     let mut same = !sets.is_empty();
     let (mut words, mut by): (Vec<String>, Vec<&Lever>) = (Vec::new(), Vec::new());
     for set in sets {
@@ -200,10 +195,7 @@ fn one(
                 return Ok(Some(StandingSetting::Off { words, is_own: obstacle.is_own }));
             }
         }
-        let values = match lever.is_for_one_model() {
-            true => keys.iter().map(|key| layers.value(key)).collect::<Result<Vec<_>>>()?,
-            false => vec![layers.resolved(lever)?],
-        };
+        let values = keys.iter().map(|key| layers.value(key)).collect::<Result<Vec<_>>>()?;
         // The client ignores what it does not take.
         let taken: Vec<Value> = values.iter().flatten().filter(|value| lever.taken(value).is_some()).cloned().collect();
         same &= held.is_none() && taken.len() == values.len() && taken.iter().all(|value| *value == set.value);
@@ -212,12 +204,10 @@ fn one(
     }
     words.dedup();
     let told = words.join(" and ");
-    // What a project sets wins over the user's file.
-    let is_of_project = matches!(&finding.scope, FindingScope::Parts(by, _) if by == "project");
     Ok(match same {
         _ if words.is_empty() => None,
         true => Some(clients.same(told, &by)),
-        false => Some(StandingSetting::Other(told)).filter(|_| !is_of_project),
+        false => Some(StandingSetting::Other(told)),
     })
 }
 

@@ -114,7 +114,7 @@ fn show(args: &Args, context: &mut Context<'_>, found: &SettingsStudy, input: &I
                  settings.json of its own"
             )?;
         }
-        if let (SettingsScope::User, Some(part)) = (scope, &args.asked.input.project) {
+        if let (SettingsScope::User, Some(part)) = (scope, &input.project) {
             writeln!(
                 context.err,
                 "# these settings are of all your projects, and only those named like {part:?} are looked at; --scope project \

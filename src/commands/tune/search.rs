@@ -1,5 +1,6 @@
 //! `devboy tune search`: the few changes that save most, looked for in earlier sessions, judged on later ones.
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
@@ -14,6 +15,7 @@ use crate::commands::tune::writing::{self, SettledProposal, WriteArgs};
 use crate::frames::input::Input;
 use crate::frames::input::timeline::TimelineDetail;
 use crate::logs::overview::Holds;
+use crate::logs::timeline::requests::UsedModel;
 use crate::replay::input::ReplayInput;
 use crate::replay::reach::Reaches;
 use crate::report::table::TableFormat;
@@ -128,11 +130,7 @@ fn found(args: &Args, searched: &Searched<'_>, reaches: &Reaches, input: &mut In
 }
 
 /// What the user has set already in Claude Code for requests of some models; nothing where that cannot be read.
-pub fn standing<'m>(
-    input: &mut Input,
-    models: impl IntoIterator<Item = &'m str>,
-    context: &Context<'_>,
-) -> Result<Vec<LeverValue>> {
+pub fn standing(input: &mut Input, models: BTreeSet<UsedModel>, context: &Context<'_>) -> Result<Vec<LeverValue>> {
     let levers = Levers::load(&input.data)?;
     let places = context.env.claude_places();
     let layers = places.file(SettingsScope::User).map(|path| SettingsLayers::load(&places, SettingsScope::User, &path));
@@ -148,9 +146,9 @@ pub fn standing<'m>(
 fn of_client(input: &mut Input, context: &Context<'_>) -> Result<Vec<claude::ChosenValue>> {
     let models = input.remember("the models of all requests", |input| {
         let timeline = input.timeline(TimelineDetail::default())?;
-        Ok(timeline.models(None).into_iter().map(str::to_owned).collect::<Vec<_>>())
+        Ok(timeline.models(None))
     })?;
-    let standing = standing(input, models.iter().map(String::as_str), context)?;
+    let standing = standing(input, models, context)?;
     let make = |input: &mut Input| {
         let timeline = input.timeline(TimelineDetail::default())?;
         if timeline.requests.is_empty() {

@@ -80,9 +80,15 @@ impl Repair {
     }
 }
 
-/// Says of findings what is to be set or updated where these clients are in use, in a file that `holds` some levers already.
-pub fn settle(findings: &mut [BillFinding], levers: &Levers, versions: &Versions, holds: impl Fn(&Lever) -> bool) {
+/// Says of findings what is to be set or updated where the `clients` of each are in use, in a file that `holds` some levers already.
+pub fn settle<'v>(
+    findings: &mut [BillFinding],
+    levers: &Levers,
+    clients: impl Fn(&BillFinding) -> &'v Versions,
+    holds: impl Fn(&Lever) -> bool,
+) {
     for finding in findings {
+        let versions = clients(finding);
         if let Some(repair) = finding.repair.as_ref().filter(|repair| repair.is_in_all(versions)) {
             finding.advice.clone_from(&repair.words);
         }

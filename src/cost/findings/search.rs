@@ -82,6 +82,16 @@ pub struct BillFinding {
     pub made_of: Vec<Made>,
 }
 
+impl BillFinding {
+    /// The project that it is told of alone; none where it is told of more, or of other parts.
+    pub fn project(&self) -> Option<&String> {
+        match &self.scope {
+            FindingScope::Parts(by, names) if by == "project" && names.len() == 1 => names.first(),
+            _ => None,
+        }
+    }
+}
+
 /// Time that somebody waited.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Waited {

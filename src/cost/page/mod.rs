@@ -7,7 +7,7 @@ pub mod replays;
 pub mod spent;
 pub mod words;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
@@ -16,6 +16,7 @@ use crate::cost::findings::replayed::{Loser, losers};
 use crate::cost::findings::search::{BillFinding, findings};
 use crate::cost::page::plots::Plots;
 use crate::cost::page::spent::PageSpent;
+use crate::logs::timeline::requests::UsedModel;
 use crate::whatif::client::thresholds::Versions;
 use crate::whatif::report::SimulationAccuracy;
 
@@ -27,6 +28,10 @@ pub struct Page {
     pub findings: Vec<BillFinding>,
     /// Client versions of the last weeks, each with its last request: in what it was made of, and once it is settled those in use.
     pub versions: Versions,
+    /// The same of each project that a finding is told of alone; once it is settled, those of them that are in use.
+    pub versions_in: BTreeMap<String, Versions>,
+    /// The models in use.
+    pub models: BTreeSet<UsedModel>,
     /// What would cost more, the most expensive first.
     pub not_worth: Vec<Loser>,
     /// Simulated cost of the log over its bill, less one: what replays are off.
@@ -43,8 +48,14 @@ impl Page {
         let (spent, (findings, not_worth)) =
             rayon::join(|| PageSpent::of(evidence), || rayon::join(|| findings(evidence), || losers(evidence)));
         let (off_bill, bar) = (accuracy.cost_error.share().unwrap_or_default(), accuracy.cost_bar);
-        let versions = evidence.study.versions.clone();
-        Self { spent, findings, versions, not_worth, off_bill, bar, plots: is_drawn.then(|| Plots::of(evidence)) }
+        let (versions, versions_in) = (evidence.study.versions.clone(), BTreeMap::new());
+        let (models, plots) = (evidence.workload.timeline.models(None), is_drawn.then(|| Plots::of(evidence)));
+        Self { spent, findings, versions, versions_in, models, not_worth, off_bill, bar, plots }
+    }
+
+    /// The clients that what a finding says is to be set for.
+    pub fn clients(&self, finding: &BillFinding) -> &Versions {
+        finding.project().and_then(|project| self.versions_in.get(project)).unwrap_or(&self.versions)
     }
 }
 

@@ -6,6 +6,7 @@ use super::Page;
 use crate::base::bootstrap::Resampling;
 use crate::base::data::Data;
 use crate::base::error::Result;
+use crate::base::id::Id;
 use crate::cost::findings::replayed::is_told;
 use crate::cost::findings::thresholds::FindingThresholds;
 use crate::cost::findings::{BillEvidence, ReplayedSetting};
@@ -51,7 +52,8 @@ pub fn page(input: &mut Input, is_drawn: bool, now_ms: Millis, paying: PayingRul
     input.pool.install(|| {
         let (simulation, workload) = (shipped.simulation(), &shipped.workload);
         let mut study = LeverTrials::new(&simulation.simulator, workload, &input.data, None, &[])?.study();
-        study.versions = ClientThresholds::load(&input.data)?.versions(&workload.timeline, None, now_ms);
+        let clients = ClientThresholds::load(&input.data)?;
+        study.versions = clients.versions(&workload.timeline, None, now_ms);
         sheet.bring_back(study.reattached);
         let paying = paying(&study, &workload.cells.resampling, &input.data)?;
         let is_told = is_told(&paying);
@@ -75,7 +77,12 @@ pub fn page(input: &mut Input, is_drawn: bool, now_ms: Millis, paying: PayingRul
             paying: &paying,
             sheet: &sheet,
         };
-        Ok(Page::of(&evidence, &simulation.off_bill.accuracy, is_drawn))
+        let mut page = Page::of(&evidence, &simulation.off_bill.accuracy, is_drawn);
+        for project in page.findings.iter().filter_map(|finding| finding.project()) {
+            let own = Id::from_hex(project).into_iter().collect();
+            page.versions_in.insert(project.clone(), clients.versions(&workload.timeline, Some(&own), now_ms));
+        }
+        Ok(page)
     })
 }
 

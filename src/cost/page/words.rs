@@ -41,11 +41,12 @@ pub struct Telling<'p> {
     pub settings_file: String,
     /// Whether some projects only were asked about: the user's file holds for all.
     pub is_part: bool,
-    /// What the user's settings say already about what a finding would set, by its id.
+    /// What settings say already about what a finding would set, by its id.
     pub standing: BTreeMap<String, StandingSetting>,
 }
 
 /// What stands already.
+#[derive(PartialEq)]
 pub enum StandingSetting {
     /// The same value.
     Same {
@@ -288,8 +289,13 @@ impl Telling<'_> {
                     format!("{advice}, unless what is set is cheaper: {words} now; effect on these logs: {effect}")
                 }
                 Some(StandingSetting::Other(words)) => {
-                    let compares = self.command(&["tune", "claude-settings"].map(str::to_owned), &self.places);
-                    let part = format!("which may save part of this already: `{compares}` compares them");
+                    let (tune, there) = match finding.project() {
+                        Some(_) => (&["tune", "claude-settings", "--scope", "project"][..], " there"),
+                        None => (&["tune", "claude-settings"][..], ""),
+                    };
+                    let tune: Vec<String> = tune.iter().map(|&word| word.to_owned()).collect();
+                    let compares = self.command(&tune, &self.places);
+                    let part = format!("which may save part of this already: `{compares}`{there} compares them");
                     format!("{advice}; {words} now, {part}; effect on these logs: {effect}")
                 }
                 None => format!("{advice}; effect: {effect}"),

@@ -113,7 +113,7 @@ pub struct Input {
     /// Names the data files in place of shipped ones.
     overrides: Id,
     /// Part of the names of the projects asked for.
-    project: Option<String>,
+    pub project: Option<String>,
     /// The stored form of `sources`.
     pub(super) selected: Vec<StoredSource>,
     corpus: Option<Corpus>,

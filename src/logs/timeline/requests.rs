@@ -8,6 +8,8 @@ use std::fmt;
 use std::ops::{Deref, Range};
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
+
 use crate::base::id::Id;
 use crate::base::names::{Names, Sym};
 use crate::base::tokenizer::VOCABULARIES;
@@ -489,6 +491,15 @@ pub struct Session {
     pub is_background: bool,
 }
 
+/// A model with requests.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
+pub struct UsedModel {
+    /// Its name, as logged.
+    pub name: String,
+    /// Whether they are of main threads; else of subagents.
+    pub is_main: bool,
+}
+
 /// What the client itself says that a session has cost so far with a model (`cost-state`): a running total, with calls to
 /// helper models that no record shows.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -590,11 +601,15 @@ impl Timeline {
     }
 
     /// The models of the requests that count and had a context, in some projects or in all.
-    pub fn models(&self, projects: Option<&BTreeSet<Id>>) -> BTreeSet<&str> {
+    pub fn models(&self, projects: Option<&BTreeSet<Id>>) -> BTreeSet<UsedModel> {
         let asked = self.counted().map(|(_, request)| request).filter(|request| {
             request.context() > 0 && projects.is_none_or(|asked| asked.contains(&self.session_of(request).project))
         });
-        asked.map(|request| self.names.text(request.model)).collect()
+        let used: BTreeSet<(Sym, bool)> =
+            asked.map(|request| (request.model, self.chain(request.chain).place == Place::Main)).collect();
+        used.into_iter()
+            .map(|(model, is_main)| UsedModel { name: self.names.text(model).to_owned(), is_main })
+            .collect()
     }
 
     /// The sessions with a request that counts. Others are there for what was forked off them.

@@ -143,13 +143,22 @@ pub struct HeldLever<'l> {
     pub is_same: bool,
 }
 
-/// What holds already of what a lever sets. None if nothing does, or the lever cannot be simulated.
+/// What holds already of what a lever sets. None if nothing does, or what does is set for one model.
 pub fn held<'l>(
     layers: &SettingsLayers,
     levers: &'l Levers,
     (lever, wanted): (&str, &Value),
 ) -> Result<Option<HeldLever<'l>>> {
-    let Some(question) = QUESTIONS.iter().find(|question| question.levers.contains(&lever)) else { return Ok(None) };
+    let Some(question) = QUESTIONS.iter().find(|question| question.levers.contains(&lever)) else {
+        let Some(lever) = levers.named(lever) else { return Ok(None) };
+        let held = layers.in_force(lever, levers)?;
+        let words = |by: &Lever, value: &Value| format!("{} is {value}", by.name);
+        return Ok(held.map(|(by, value)| HeldLever {
+            lever: by,
+            words: words(by, &value),
+            is_same: value == *wanted,
+        }));
+    };
     let Some((by, standing)) = question.in_force(layers, levers)? else { return Ok(None) };
     // A smaller window does more than a larger one, and breaks more: only a replay tells which is cheaper.
     let is_same = (question.meant)(wanted) == Some(standing);

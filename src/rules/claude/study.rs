@@ -19,7 +19,7 @@ use crate::rules::claude::{SettingsFacts, Uses, judge_all};
 use crate::rules::proposal::proposed;
 use crate::rules::{Data, claude, effects, report, statistics};
 use crate::settings::claude::file::ClaudeFile;
-use crate::settings::claude::layers::{ClaudePlaces, SettingsLayers, project_id};
+use crate::settings::claude::layers::{ClaudePlaces, SettingsLayers, place_of_project, project_id};
 use crate::settings::claude::levers::{Levers, SettingsScope};
 use crate::settings::entries::{BillForecast, Journal, SettingsReach};
 use crate::settings::finding::Finding;
@@ -185,10 +185,8 @@ fn own(
         return BTreeMap::new();
     }
     let known = timeline.sessions.iter().map(|session| session.project).collect();
-    let named = input.texts(known, IdSet::default()).into_iter().map(|(project, path)| (project, PathBuf::from(path)));
-    // What a log says may be of another machine; a path to one is never followed.
-    let here =
-        named.filter(|(_, path)| path.is_absolute() && !path.as_os_str().as_encoded_bytes().starts_with(b"\\\\"));
+    let named = input.texts(known, IdSet::default()).into_iter();
+    let here = named.filter_map(|(project, path)| Some((project, place_of_project(&path)?)));
     let current = places.project.iter().map(|path| (project_id(path), path.clone()));
     let decided = |path: PathBuf| {
         let files = SettingsLayers::of_project(&ClaudePlaces { project: Some(path), ..places.clone() })?;

@@ -18,7 +18,7 @@ use crate::base::model_id::normalise;
 use crate::base::visible::Shown as _;
 use crate::frames::input::Input;
 use crate::logs::path::directory;
-use crate::logs::timeline::requests::Timeline;
+use crate::logs::timeline::requests::{Timeline, UsedModel};
 use crate::settings::claude::file::{ClaudeFile, name_of};
 use crate::settings::claude::levers::{Lever, LeverKind, LeverPlace, Levers, SettingsScope};
 use crate::settings::entries::{JournalEntry, SettingsReach};
@@ -75,15 +75,17 @@ pub struct Obstacle {
 }
 
 /// The file that is changed, with those that win over it and those that it wins over.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct SettingsLayers {
     /// The file that is changed.
     pub file: ClaudeFile,
     above: Vec<ClaudeFile>,
     below: Vec<ClaudeFile>,
+    /// The one among them that only an organisation changes.
+    managed: Option<PathBuf>,
     variables: BTreeMap<String, String>,
     /// The models whose requests it is about; none where nobody said which, so that any may be.
-    models: Option<Vec<String>>,
+    models: Option<BTreeSet<UsedModel>>,
 }
 
 /// What a lever is set to, and where.
@@ -111,7 +113,8 @@ impl SettingsLayers {
             paths.map(|path| ClaudeFile::load(&path)).collect::<Result<Vec<_>>>()
         };
         let (above, below) = (load(above)?, load(below)?);
-        Ok(Self { file: ClaudeFile::load(path)?, above, below, variables: places.variables.clone(), models: None })
+        let (file, managed, variables) = (ClaudeFile::load(path)?, places.managed.clone(), places.variables.clone());
+        Ok(Self { file, above, below, managed, variables, models: None })
     }
 
     /// The files of the project alone: what they set wins over a file for all projects. None outside of any directory. A file
@@ -122,13 +125,31 @@ impl SettingsLayers {
         let is_apart = places.scope(SettingsScope::Project) == SettingsScope::Project;
         let project = || ClaudeFile::load(&places.file(SettingsScope::Project)?).ok();
         let below = is_apart.then(project).flatten().into_iter().collect();
-        Some(Self { file, above: Vec::new(), below, variables: BTreeMap::new(), models: None })
+        Some(Self { file, above: Vec::new(), below, managed: None, variables: BTreeMap::new(), models: None })
+    }
+
+    /// These of the user, with the files of a project, which win over the one for all projects. None where it has none.
+    pub fn in_project(&self, places: &ClaudePlaces) -> Option<Self> {
+        let own = Self::of_project(places).filter(|own| own.files().any(|file| file.existed))?;
+        let mut all = self.clone();
+        all.above.extend([own.file].into_iter().chain(own.below));
+        Some(all)
+    }
+
+    /// These of the user, below the files of a project, whose own file is the one that is changed. None in the user's home.
+    pub fn below_project(&self, places: &ClaudePlaces) -> Option<Self> {
+        let own = Self::of_project(places)?;
+        let project = own.below.into_iter().next()?;
+        let mut all = self.clone();
+        all.below = vec![std::mem::replace(&mut all.file, project)];
+        all.above.push(own.file);
+        Some(all)
     }
 
     /// The same, about the requests of some models: what is set for another one concerns none of them.
     #[must_use]
-    pub fn about<'m>(self, models: impl IntoIterator<Item = &'m str>) -> Self {
-        Self { models: Some(models.into_iter().map(str::to_owned).collect()), ..self }
+    pub fn about(self, models: BTreeSet<UsedModel>) -> Self {
+        Self { models: Some(models), ..self }
     }
 
     /// The same, about the requests of the same models as `other`.
@@ -140,12 +161,13 @@ impl SettingsLayers {
     /// Whether some of the requests are of a model, however it is spelled: a date and a window are of the same one.
     fn has_model(&self, name: &str) -> bool {
         let name = normalise(name);
-        self.models.as_ref().is_none_or(|models| models.iter().any(|model| normalise(model) == name))
+        self.models.as_ref().is_none_or(|models| models.iter().any(|model| normalise(&model.name) == name))
     }
 
-    /// Whether some of the requests are of a family of models.
-    fn has_family(&self, family: &str) -> bool {
-        self.models.as_ref().is_none_or(|models| models.iter().any(|model| model.contains(family)))
+    /// Whether some of the requests that a lever is about are of a family of models.
+    fn has_family(&self, family: &str, lever: &Lever) -> bool {
+        let is_met = |model: &UsedModel| lever.is_about(model.is_main) && model.name.contains(family);
+        self.models.as_ref().is_none_or(|models| models.iter().any(is_met))
     }
 
     /// What stands in the file for a key.
@@ -168,7 +190,7 @@ impl SettingsLayers {
             };
             if file.get(key)?.is_some_and(|value| decides(&value)) {
                 let why = format!("set by {} and cannot be overridden here", file.path.shown());
-                return Ok(Some(Obstacle { why, is_own: false }));
+                return Ok(Some(Obstacle { why, is_own: self.is_own(file) }));
             }
         }
         for other in lever.gives_way_to.iter().filter_map(|name| levers.named(name)) {
@@ -176,7 +198,7 @@ impl SettingsLayers {
                 return Ok(Some(obstacle));
             }
         }
-        self.switched_off(lever, levers)
+        self.switched_off(lever, lever, levers)
     }
 
     /// That a stronger lever is set, to something that the client takes; none if it is not.
@@ -260,7 +282,7 @@ impl SettingsLayers {
 
     /// Whether whoever changes the file may change this one, too.
     fn is_own(&self, file: &ClaudeFile) -> bool {
-        !self.above.iter().any(|above| above.path == file.path)
+        self.managed.as_ref() != Some(&file.path)
     }
 
     /// Of a lever and those that decide the same, the one that holds here, with its value: the strongest that is set to
@@ -268,7 +290,7 @@ impl SettingsLayers {
     pub fn in_force<'v>(&self, lever: &'v Lever, levers: &'v Levers) -> Result<Option<(&'v Lever, Value)>> {
         for one in levers.deciding(lever) {
             if let Some(value) = self.set(one)?.and_then(|set| one.taken(&set.value)) {
-                let holds = !one.is_for_one_model() && self.switched_off(one, levers)?.is_none();
+                let holds = !one.is_for_one_model() && self.switched_off(one, lever, levers)?.is_none();
                 return Ok(holds.then_some((one, value)));
             }
         }
@@ -286,12 +308,12 @@ impl SettingsLayers {
                 _ => {}
             }
         }
-        Ok(self.switched_off(lever, levers)?.is_some())
+        Ok(self.switched_off(lever, lever, levers)?.is_some())
     }
 
-    /// What switches off all that a lever sets; none if nothing does.
-    fn switched_off(&self, lever: &Lever, levers: &Levers) -> Result<Option<Obstacle>> {
-        let is_met = |switch: &&Lever| switch.family.as_ref().is_none_or(|family| self.has_family(family));
+    /// What switches off all that a lever sets for the requests that another one is about; none if nothing does.
+    fn switched_off(&self, lever: &Lever, about: &Lever, levers: &Levers) -> Result<Option<Obstacle>> {
+        let is_met = |switch: &&Lever| switch.family.as_ref().is_none_or(|family| self.has_family(family, about));
         for switch in lever.off_by.iter().filter_map(|name| levers.named(name)).filter(is_met) {
             let Some(Set { value, file, .. }) = self.set(switch)? else { continue };
             // A variable switches off if the client takes it, whatever it says but its default; a setting has to be false.
@@ -381,6 +403,12 @@ impl SettingsReach {
             }
         }
     }
+}
+
+/// Where a project of the logs is on this disk. What a log says may be of another machine; a path to one is never followed.
+pub fn place_of_project(path: &str) -> Option<PathBuf> {
+    Some(PathBuf::from(path))
+        .filter(|path| path.is_absolute() && !path.as_os_str().as_encoded_bytes().starts_with(b"\\\\"))
 }
 
 /// The name of a project in logs.

@@ -38,6 +38,8 @@ pub struct Lever {
     clamps: bool,
     /// The family of models that it is about, as their names have it; none where it is about all.
     pub family: Option<String>,
+    /// The threads that it is about; none where it is about all.
+    threads: Option<LeverThreads>,
     /// What a switch sets where it is on: a value of the levers that decide the same.
     means: Option<Value>,
     /// What holds where nobody sets it.
@@ -88,6 +90,16 @@ pub enum LeverPlace {
     /// A server of `.mcp.json`.
     #[strum(serialize = "server of .mcp.json")]
     Server,
+}
+
+/// Which threads a lever is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum LeverThreads {
+    /// Those of people.
+    Main,
+    /// Those that others started.
+    Subagents,
 }
 
 /// What the values of a lever are.
@@ -269,6 +281,11 @@ impl Lever {
             LeverKind::Map => value.is_object(),
         };
         if fits { Ok(()) } else { Err(Error::failed(format!("{} takes {}, not {value}", self.name, self.takes()))) }
+    }
+
+    /// Whether it is about main threads, or about subagents.
+    pub fn is_about(&self, is_main: bool) -> bool {
+        self.threads.is_none_or(|threads| (threads == LeverThreads::Main) == is_main)
     }
 
     /// Whether it is set model by model.

@@ -219,9 +219,8 @@ fn best_per_session(
 
 /// Models that the table of minimum prefixes does not list.
 pub fn unlisted(timeline: &Timeline, oracle: &CacheRules) -> Vec<String> {
-    let models = timeline.models(None).into_iter();
-    let unlisted = models.filter(|model| !model.is_empty() && oracle.listed_minimum(model).is_none());
-    unlisted.map(str::to_owned).collect()
+    let models: BTreeSet<String> = timeline.models(None).into_iter().map(|model| model.name).collect();
+    models.into_iter().filter(|model| !model.is_empty() && oracle.listed_minimum(model).is_none()).collect()
 }
 
 /// Break-even of keep-alive reads for every model and lifetime that the log wrote with, at the prices of the last such write.
