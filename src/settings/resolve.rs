@@ -9,7 +9,7 @@ use serde::de::{DeserializeOwned, IntoDeserializer};
 use serde::{Deserialize, Serialize};
 
 use super::effective;
-use super::sections::{AgentAxis, AgentProfile, Axis, DataProfile, LlmProfile, Profiles, Settings, TokenizerProfile};
+use super::sections::{AgentProfile, Axis, DataProfile, LlmProfile, Profiles, Settings, TokenizerProfile};
 use crate::base::key_path::KeyPath;
 use crate::base::model_id::normalise;
 use crate::base::toml;
@@ -105,7 +105,7 @@ impl Settings {
 
     /// The agent profile: the active one, else the one of the session's class, else the one for all others.
     pub fn agent_variant_for(&self, class: AgentClass) -> AgentProfile {
-        let AgentAxis { active, variants, .. } = &self.profiles.agent;
+        let Axis { active, variants } = &self.profiles.agent;
         let found = variants.get(named(active).unwrap_or(class.into_str())).or_else(|| variants.get(DEFAULT));
         found.cloned().unwrap_or_else(|| bare("agent"))
     }

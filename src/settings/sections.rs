@@ -1,14 +1,15 @@
-//! The sections of the configuration as types, with the names of the file. The values come from `rules/settings/`.
+//! The sections of the configuration as types, with the names of the file, as far as devboy asks for them. The values come from
+//! `rules/settings/`; what may stand in a section says the schema.
 
 use std::collections::BTreeMap;
 
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 
 use crate::base::tokenizer::Bpe;
 use crate::settings::tool_model::ToolModel;
 
 /// The whole configuration, every value filled in.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Deserialize)]
 pub struct Settings {
     /// Always the current version in memory.
     pub schema_version: u32,
@@ -33,7 +34,7 @@ pub struct Settings {
 }
 
 /// `[dedup]`
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Deserialize)]
 pub struct Dedup {
     /// Answers remembered per context.
     pub lru_size: usize,
@@ -48,7 +49,7 @@ pub struct Dedup {
 }
 
 /// How much a hint says.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Verbosity {
     /// The bare reference.
@@ -60,7 +61,7 @@ pub enum Verbosity {
 }
 
 /// `[templates]`
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Deserialize)]
 pub struct Templates {
     /// Templates in use.
     pub active: Vec<String>,
@@ -69,7 +70,7 @@ pub struct Templates {
 }
 
 /// `[mckp]`
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Deserialize)]
 pub struct Mckp {
     /// How deep the router looks into nested values.
     pub recursion_depth: usize,
@@ -80,7 +81,7 @@ pub struct Mckp {
 }
 
 /// `[mckp.shape_thresholds]`
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Deserialize)]
 pub struct ShapeThresholds {
     /// Columns of a Markdown table.
     pub markdown_table_min_cols: usize,
@@ -91,83 +92,60 @@ pub struct ShapeThresholds {
 }
 
 /// `[telemetry]`
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Deserialize)]
 pub struct TelemetrySection {
-    /// Whether anything is recorded.
-    pub enabled: bool,
     /// Directory of the events; absent means the writer's own.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub path: Option<String>,
-    /// Size of one file in MiB (accepted, without effect in the published system).
-    pub rotate_mib: u32,
-    /// Share of the events that is recorded.
-    pub sample_rate: f64,
-    /// Events per write.
-    pub flush_every_n: usize,
-    /// Consent to share endpoint fingerprints with the team.
-    pub share_endpoints_with_team: bool,
-    /// Consent to share a provider's own fingerprints with it.
-    pub share_with_provider: BTreeMap<String, bool>,
 }
 
 /// `[endpoint_overrides.<endpoint>]`
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Deserialize)]
 #[serde(default)]
 pub struct EndpointOverride {
     /// Instead of `dedup.enabled_per_endpoint`.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub dedup_enabled: Option<bool>,
     /// Instead of `dedup.lru_size`; can only enlarge it.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub lru_size: Option<usize>,
     /// Instead of `templates.endpoint_overrides`.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub template_id: Option<String>,
     /// Instead of `dedup.min_body_chars`.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub min_body_chars: Option<usize>,
 }
 
 /// `[profiles]`
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Deserialize)]
 pub struct Profiles {
     /// What a token costs.
     pub tokenizer: Axis<TokenizerProfile>,
     /// What the model can take.
     pub llm: Axis<LlmProfile>,
     /// How the session works.
-    pub agent: AgentAxis,
+    pub agent: Axis<AgentProfile>,
     /// What an endpoint returns.
     pub data: Axis<DataProfile>,
 }
 
 /// One of the axes of `[profiles]`.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Deserialize)]
 pub struct Axis<P> {
-    /// A variant, or `auto`: of tokenizers the one that the model names, of models the one of the session's model id, of data
-    /// the first whose pattern fits the endpoint.
+    /// A variant, or `auto`: of tokenizers the one that the model names, of models the one of the session's model id, of agents
+    /// the one of the session's own numbers, of data the first whose pattern fits the endpoint.
     pub active: String,
     /// By name.
     pub variants: BTreeMap<String, P>,
 }
 
 /// One tokenizer.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Deserialize)]
 pub struct TokenizerProfile {
     /// Ratio of the heuristic counter.
     pub chars_per_token: f64,
     /// Which counter.
     pub bpe: Bpe,
-    /// Cost factor of JSON inside a cell.
-    pub inline_json_cost: f64,
-    /// Cost factor of TOON.
-    pub toon_overhead: f64,
-    /// Cost factors of other formats.
-    pub format_factors: BTreeMap<String, f64>,
 }
 
 /// One model.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Deserialize)]
 pub struct LlmProfile {
     /// Its tokenizer variant.
     pub tokenizer: String,
@@ -176,81 +154,47 @@ pub struct LlmProfile {
     /// Tokens.
     pub context_window: u32,
     /// Largest nested value inside a cell; absent means no limit.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_inline_nested: Option<u32>,
 }
 
-/// `[profiles.agent]`
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct AgentAxis {
-    /// A variant, or `auto`: classified by the session's own numbers.
-    pub active: String,
-    /// Events that the live classification looks at.
-    pub auto_detect_window: usize,
-    /// By name.
-    pub variants: BTreeMap<String, AgentProfile>,
-}
-
 /// One way of working.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Deserialize)]
 pub struct AgentProfile {
-    /// What matters most.
-    pub priority: Priority,
     /// Overrides `mckp.recursion_depth`.
     pub mckp_recursion_depth: usize,
-    /// How readily hints are given, 0 … 1.
-    pub hint_aggressiveness: f64,
     /// Whether nearly equal answers are replaced.
     pub near_ref_enabled: bool,
 }
 
-/// What an agent profile optimises.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Priority {
-    /// Quick answers.
-    Latency,
-    /// Both.
-    Balanced,
-    /// Complete answers.
-    Accuracy,
-}
-
 /// One kind of answer.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Deserialize)]
 pub struct DataProfile {
     /// An endpoint or a prefix of one.
     pub endpoint_pattern: String,
     /// Template to use.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub preferred_format: Option<String>,
-    /// Hints that suit it.
-    pub hint_set: Vec<String>,
 }
 
 /// `[hints]`
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Deserialize)]
 pub struct Hints {
-    /// Length of a hint that says nothing else.
-    pub default_verbosity: Verbosity,
     /// By id.
     pub types: BTreeMap<String, HintType>,
 }
 
 /// One type of hint.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Deserialize)]
 pub struct HintType {
     /// Whether it may be shown at all.
     pub enabled: bool,
     /// How often in one session; absent means no limit.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_per_session: Option<u32>,
     /// Model ids, or `*`.
     pub applies_to_models: Vec<String>,
 }
 
 /// `[enrichment]`
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Deserialize)]
 pub struct Enrichment {
     /// Whether anything is prefetched.
     pub enabled: bool,
