@@ -26,34 +26,6 @@ pub(super) enum Way {
     FromDisk,
 }
 
-/// A part of a packed record.
-#[derive(Clone, Copy)]
-enum RecordPart {
-    /// So many bytes of numbers.
-    Plain(usize),
-    Id,
-    Hash64,
-    Hash32,
-}
-
-/// How the records in a column of bytes are laid out: what comes once, and what comes again and again.
-struct RecordLayout {
-    column: &'static str,
-    once: &'static [RecordPart],
-    each: &'static [RecordPart],
-}
-
-const LAYOUTS: [RecordLayout; 7] = [
-    RecordLayout { column: "values", once: &[], each: &[RecordPart::Hash64, RecordPart::Hash32, RecordPart::Plain(2)] },
-    RecordLayout { column: "line_witnesses", once: &[], each: &[RecordPart::Hash64] },
-    RecordLayout { column: "line_sizes", once: &[], each: &[RecordPart::Plain(1)] },
-    RecordLayout { column: "texts", once: &[], each: &[RecordPart::Hash32] },
-    RecordLayout { column: "lost", once: &[], each: &[RecordPart::Plain(1)] },
-    // Its hashes are sealed before it is cut in rows, see [`turn_packed`].
-    RecordLayout { column: packed::COLUMN, once: &[], each: &[RecordPart::Plain(1)] },
-    RecordLayout { column: "near_witness", once: &[RecordPart::Id], each: &[RecordPart::Id, RecordPart::Plain(28)] },
-];
-
 /// The batch as it stands on disk, or as it was before. Hashes are turned where they stand if nobody else holds the
 /// batch: a single blob may be most of what is in memory.
 pub(super) fn pass(batch: RecordBatch, seal: &Seal, way: Way) -> ColumnResult<RecordBatch> {
@@ -69,8 +41,8 @@ pub(super) fn pass(batch: RecordBatch, seal: &Seal, way: Way) -> ColumnResult<Re
 pub(super) fn turn_packed(bytes: &mut [u8], seal: &Seal, way: Way) {
     let turn = Turn { seal, way };
     let Some((ids, hashes)) = packed::hash_places(bytes) else { return };
-    bytes[ids].chunks_exact_mut(16).for_each(|id| turn.part(RecordPart::Id, id));
-    bytes[hashes].chunks_exact_mut(8).for_each(|hash| turn.part(RecordPart::Hash64, hash));
+    bytes[ids].chunks_exact_mut(16).for_each(|id| turn.id(id));
+    bytes[hashes].chunks_exact_mut(8).for_each(|hash| turn.hash_64(hash));
 }
 
 /// The bytes to change them: themselves if they are nobody else's.
@@ -83,6 +55,13 @@ fn turned<const N: usize>(bytes: &mut [u8], turn: impl FnOnce([u8; N]) -> [u8; N
     if let Ok(whole) = <&mut [u8; N]>::try_from(bytes) {
         *whole = turn(*whole);
     }
+}
+
+/// Goes through records of so many bytes each; none if some bytes are left over.
+fn records(bytes: &mut [u8], width: usize, turn: impl FnMut(&mut [u8])) -> Option<()> {
+    let mut records = bytes.chunks_exact_mut(width);
+    records.by_ref().for_each(turn);
+    records.into_remainder().is_empty().then_some(())
 }
 
 #[derive(Clone, Copy)]
@@ -113,7 +92,7 @@ impl Turn<'_> {
     fn ids(self, ids: FixedSizeBinaryArray) -> ColumnResult<ArrayRef> {
         let (width, bytes, nulls) = ids.into_parts();
         let mut bytes = changeable(bytes);
-        bytes.as_slice_mut().chunks_exact_mut(16).for_each(|id| self.part(RecordPart::Id, id));
+        bytes.as_slice_mut().chunks_exact_mut(16).for_each(|id| self.id(id));
         Ok(Arc::new(FixedSizeBinaryArray::try_new(width, bytes.into(), nulls)?))
     }
 
@@ -124,52 +103,46 @@ impl Turn<'_> {
         let mut bytes = changeable(bytes);
         for bounds in offsets.windows(2) {
             let blob = &mut bytes.as_slice_mut()[bounds[0] as usize..bounds[1] as usize];
-            let layout = LAYOUTS.iter().find(|layout| layout.column == name);
-            layout.and_then(|layout| self.records(layout, blob)).ok_or_else(odd)?;
+            self.blob(name, blob).ok_or_else(odd)?;
         }
         Ok(Arc::new(BinaryArray::try_new(offsets, bytes.into(), nulls)?))
     }
 
-    fn records(self, layout: &RecordLayout, bytes: &mut [u8]) -> Option<()> {
-        let is_plain = |part: &RecordPart| matches!(part, RecordPart::Plain(1));
-        if bytes.is_empty() || (layout.once.is_empty() && layout.each.iter().all(is_plain)) {
-            return Some(());
-        }
-        let mut rest = self.record(layout.once, bytes)?;
-        while !rest.is_empty() {
-            rest = self.record(layout.each, rest)?;
-        }
-        Some(())
-    }
-
-    /// Turns the parts at the start; gives what follows them.
-    fn record<'b>(self, parts: &[RecordPart], bytes: &'b mut [u8]) -> Option<&'b mut [u8]> {
-        let mut rest = bytes;
-        for part in parts {
-            let width = match part {
-                RecordPart::Plain(bytes) => *bytes,
-                RecordPart::Id => 16,
-                RecordPart::Hash64 => 8,
-                RecordPart::Hash32 => 4,
-            };
-            let (piece, later) = rest.split_at_mut_checked(width)?;
-            self.part(*part, piece);
-            rest = later;
-        }
-        Some(rest)
-    }
-
-    fn part(self, part: RecordPart, bytes: &mut [u8]) {
-        match part {
-            RecordPart::Plain(_) => {}
-            RecordPart::Id => turned(bytes, |id| self.id(Id(id)).0),
-            RecordPart::Hash64 => turned(bytes, |hash| self.wide(u64::from_le_bytes(hash)).to_le_bytes()),
-            RecordPart::Hash32 => turned(bytes, |hash| self.narrow(u32::from_le_bytes(hash)).to_le_bytes()),
+    /// Turns the hashes in what stands in a column of bytes; none if that is not laid out as it should be.
+    fn blob(self, name: &str, bytes: &mut [u8]) -> Option<()> {
+        match name {
+            // The hashes of a packed timeline are sealed before it is cut in rows, see [`turn_packed`].
+            "line_sizes" | "lost" | packed::COLUMN => Some(()),
+            "line_witnesses" => records(bytes, 8, |hash| self.hash_64(hash)),
+            "texts" => records(bytes, 4, |hash| self.hash_32(hash)),
+            "values" => records(bytes, 14, |record| {
+                self.hash_64(&mut record[..8]);
+                self.hash_32(&mut record[8..12]);
+            }),
+            "near_witness" if bytes.is_empty() => Some(()),
+            // An id, and then records that begin with one.
+            "near_witness" => {
+                let (id, rest) = bytes.split_at_mut_checked(16)?;
+                self.id(id);
+                records(rest, 44, |record| self.id(&mut record[..16]))
+            }
+            _ => None,
         }
     }
 
-    fn id(self, id: Id) -> Id {
-        if self.way == Way::ToDisk { self.seal.seal_id(id) } else { self.seal.open_id(id) }
+    fn id(self, bytes: &mut [u8]) {
+        turned(bytes, |id| match self.way {
+            Way::ToDisk => self.seal.seal_id(Id(id)).0,
+            Way::FromDisk => self.seal.open_id(Id(id)).0,
+        });
+    }
+
+    fn hash_64(self, bytes: &mut [u8]) {
+        turned(bytes, |hash| self.wide(u64::from_le_bytes(hash)).to_le_bytes());
+    }
+
+    fn hash_32(self, bytes: &mut [u8]) {
+        turned(bytes, |hash| self.narrow(u32::from_le_bytes(hash)).to_le_bytes());
     }
 
     fn wide(self, hash: u64) -> u64 {
