@@ -151,7 +151,7 @@ fn fit(args: &Args, request: &BudgetRequest<'_>, counter: &mut Counter, context:
     if args.output.verbose {
         let classes = budget::knapsack_of(request, &mut |text| counter.count(text));
         let start = Instant::now();
-        if let Ok(solution) = knapsack::solve(&classes, Some(budget)) {
+        if let Some(solution) = knapsack::solve(&classes, budget) {
             let (micros, gap) = (start.elapsed().as_micros(), 100.0 * solution.gap());
             let parts = thousands(classes.len() as u64);
             writeln!(context.err, "# knapsack: solved {parts} parts in {micros} µs, gap {gap:.3} %")?;

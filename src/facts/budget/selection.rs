@@ -56,7 +56,7 @@ impl NodeSelection {
 fn from_knapsack(graph: &Graph, budget: u64) -> Option<Vec<bool>> {
     let mut reserve = 0;
     for _ in 0..ROUNDS_MAX {
-        let solution = knapsack::solve(&graph.classes, Some(budget.checked_sub(reserve)?)).ok()?;
+        let solution = knapsack::solve(&graph.classes, budget.checked_sub(reserve)?)?;
         let mut picked = solution.picks.iter().zip(&graph.classes).map(|(&pick, options)| options[pick].cost > 0);
         let kept: Vec<bool> =
             (0..graph.len()).map(|at| graph.form(at).is_some() && picked.next().unwrap_or(false)).collect();

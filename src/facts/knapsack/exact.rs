@@ -64,7 +64,7 @@ pub struct Core<'a> {
 
 impl<'a> Core<'a> {
     /// The step from what the relaxation found, and a pick that is already known.
-    pub fn of(problem: &'a Problem, relaxed: &Relaxed, room: u64, found: Pick) -> Self {
+    pub fn of(problem: &'a Problem, relaxed: &Relaxed, found: Pick) -> Self {
         let price = Price::of(relaxed.critical);
         let of_class = |(points, &relaxed): (Range<u32>, &u32)| {
             points.max_by_key(|&index| (price.surplus(problem.point(index)), index == relaxed, Reverse(index)))
@@ -76,7 +76,7 @@ impl<'a> Core<'a> {
             problem,
             price,
             critical: relaxed.critical.class,
-            room: i128::from(room),
+            room: problem.room.into(),
             best,
             best_cost,
             best_surplus,

@@ -47,29 +47,17 @@ impl Solution {
     }
 }
 
-/// Why there is no solution.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Infeasible {
-    /// This class has no option.
-    EmptyClass(usize),
-    /// The cheapest options together cost this much, which is more than the budget.
-    OverBudget(u128),
-}
-
-/// Picks one option of every class, worth as much as possible together within the budget. Without a budget, or if it
-/// does not bind, that is the cheapest of the most valuable options of each class.
-pub fn solve(classes: &[Vec<Choice>], budget: Option<u64>) -> Result<Solution, Infeasible> {
+/// Picks one option of every class, worth as much as possible together within the budget; if that does not bind, the
+/// cheapest of the most valuable options of each class. None if a class has no option, or the cheapest ones cost more.
+pub fn solve(classes: &[Vec<Choice>], budget: u64) -> Option<Solution> {
     let problem = Problem::of(classes, budget)?;
-    let Some(room) = problem.room else {
-        return Ok(problem.solution(&problem.dearest(), None));
-    };
     let mut steps = problem.steps();
-    let Some(relaxed) = problem.relax(&mut steps, room) else {
-        return Ok(problem.solution(&problem.dearest(), None));
+    let Some(relaxed) = problem.relax(&mut steps) else {
+        return Some(problem.solution(&problem.dearest(), None));
     };
     let filled = problem.fill(&mut steps, &relaxed);
-    let (pick, bound) = exact::Core::of(&problem, &relaxed, room, filled).improve(relaxed.bound);
-    Ok(problem.solution(&pick, Some(bound)))
+    let (pick, bound) = exact::Core::of(&problem, &relaxed, filled).improve(relaxed.bound);
+    Some(problem.solution(&pick, Some(bound)))
 }
 
 /// An option that no other of its class beats, measured from the cheapest one of the class.
@@ -114,31 +102,26 @@ struct Problem {
     ends: Vec<u32>,
     base_cost: u128,
     base_value: u128,
-    /// What the budget leaves beyond the cheapest options; `None` without a budget.
-    room: Option<u64>,
+    /// What the budget leaves beyond the cheapest options.
+    room: u64,
 }
 
 impl Problem {
-    fn of(classes: &[Vec<Choice>], budget: Option<u64>) -> Result<Self, Infeasible> {
-        let mut base_cost = 0;
-        for (index, class) in classes.iter().enumerate() {
-            base_cost += u128::from(class.iter().map(|choice| choice.cost).min().ok_or(Infeasible::EmptyClass(index))?);
-        }
-        let over = Infeasible::OverBudget(base_cost);
-        let room =
-            budget.map(|budget| u64::try_from(base_cost).ok().and_then(|base| budget.checked_sub(base)).ok_or(over));
-        let room = room.transpose()?;
+    fn of(classes: &[Vec<Choice>], budget: u64) -> Option<Self> {
+        let cheapest = |class: &Vec<Choice>| class.iter().map(|choice| choice.cost).min();
+        let base_cost = classes.iter().try_fold(0_u64, |sum, class| sum.checked_add(cheapest(class)?))?;
+        let room = budget.checked_sub(base_cost)?;
         let options = classes.iter().map(Vec::len).sum();
         let mut problem = Self {
             points: Vec::with_capacity(options),
             ends: Vec::with_capacity(classes.len()),
-            base_cost,
+            base_cost: base_cost.into(),
             base_value: 0,
             room,
         };
         let mut order = Vec::new();
         classes.iter().for_each(|class| problem.add(class, &mut order));
-        Ok(problem)
+        Some(problem)
     }
 
     /// Adds a class: its cheapest option, then each that costs more and is worth more, as far as there is room.
@@ -155,7 +138,7 @@ impl Problem {
         let mut best = base.value;
         for &option in &order[1..] {
             let Choice { cost, value } = class[option as usize];
-            if value > best && self.room.is_none_or(|room| cost - base.cost <= room) {
+            if value > best && cost - base.cost <= self.room {
                 self.points.push(Point { cost: cost - base.cost, value: value - base.value, option });
                 best = value;
             }
@@ -224,8 +207,8 @@ impl Problem {
 
     /// Takes steps, best value per cost first, until one does not fit; `None` if all do. The steps are only sorted as
     /// far as it takes to find that one.
-    fn relax(&self, steps: &mut [Step], room: u64) -> Option<Relaxed> {
-        let (mut taken, mut end, mut room_left) = (0, steps.len() + 1, room);
+    fn relax(&self, steps: &mut [Step]) -> Option<Relaxed> {
+        let (mut taken, mut end, mut room_left) = (0, steps.len() + 1, self.room);
         while end - taken > 1 {
             let (half, unsure) = ((end - taken) / 2, end.min(steps.len()));
             steps[taken..unsure].select_nth_unstable_by(half - 1, best_first);
