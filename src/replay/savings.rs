@@ -134,9 +134,6 @@ pub struct Ledger {
     pub near_refs: u64,
     /// Answers by references to lines.
     pub range_refs: u64,
-    /// Places that were looked at for lines: the work of these references, which has a bound.
-    #[cfg(test)]
-    pub range_looks: u64,
     /// Responses of which no facts are known; they are in no other figure.
     pub unstudied: u64,
 }

@@ -23,13 +23,13 @@ pub fn replay(tape: &Tape, scenario: &Scenario) -> Ledger {
 /// Replays a tape and tells of every decision, in order. Responses without text have none.
 pub fn replay_each(tape: &Tape, scenario: &Scenario, each: &mut dyn FnMut(u32, &Decision)) -> Ledger {
     let mut ledger = Ledger::new(tape);
-    let stack = walk(tape, scenario, 0..tape.responses.len(), &mut |index, baseline, decision, _| {
+    walk(tape, scenario, 0..tape.responses.len(), &mut |index, baseline, decision, _| {
         ledger.note(&tape.responses[index as usize], baseline, decision);
         if let Some(decision) = decision {
             each(index, decision);
         }
     });
-    stack.finish(&mut ledger);
+    ledger.close();
     ledger
 }
 
@@ -43,7 +43,7 @@ pub fn replay_expanded(
     let mut expansion = Expansion::new(tape);
     let mut evictions = tape.evictions.iter().peekable();
     let mut context = None;
-    let stack = walk(tape, scenario, 0..tape.responses.len(), &mut |index, baseline, decision, runs| {
+    walk(tape, scenario, 0..tape.responses.len(), &mut |index, baseline, decision, runs| {
         let response = &tape.responses[index as usize];
         while let Some((_, gone)) = evictions.next_if(|(before, _)| *before <= index) {
             expansion.evict(*gone);
@@ -57,7 +57,7 @@ pub fn replay_expanded(
             each(index, decision, runs);
         }
     });
-    stack.finish(&mut ledger);
+    ledger.close();
     (ledger, expansion.finish())
 }
 
@@ -89,12 +89,12 @@ pub(super) fn fallbacks(tape: &Tape, scenario: &Scenario, each: &mut impl FnMut(
     }
 }
 
-fn walk<'t>(
-    tape: &'t Tape,
-    scenario: &'t Scenario,
+fn walk(
+    tape: &Tape,
+    scenario: &Scenario,
     responses: Range<usize>,
     each: &mut impl FnMut(u32, u64, Option<&Decision>, &[LineRun]),
-) -> LayerStack<'t> {
+) {
     let mut stack = LayerStack::new(tape, scenario);
     let first = tape.evictions.partition_point(|&(before, _)| (before as usize) < responses.start);
     let mut evictions = tape.evictions[first..].iter().peekable();
@@ -112,7 +112,6 @@ fn walk<'t>(
             None => each(index, 0, None, &[]),
         }
     }
-    stack
 }
 
 struct LayerStack<'t> {
@@ -215,14 +214,6 @@ impl<'t> LayerStack<'t> {
         if self.scenario.options.extended {
             self.range.sent(offer, decision.what);
         }
-    }
-
-    fn finish(&self, ledger: &mut Ledger) {
-        #[cfg(test)]
-        {
-            ledger.range_looks = self.range.looks;
-        }
-        ledger.close();
     }
 }
 

@@ -34,9 +34,6 @@ pub struct RangeRef<'t> {
     base: u32,
     /// What the last offer would have referred to.
     runs: Vec<LineRun>,
-    /// Positions compared so far: the work that was done.
-    #[cfg(test)]
-    pub looks: u64,
 }
 
 impl<'t> RangeRef<'t> {
@@ -44,15 +41,7 @@ impl<'t> RangeRef<'t> {
     /// ([`Self::sent`]), which makes no sense if it is not enabled.
     pub fn new(enabled: bool, windows: &'t Windows) -> Self {
         let last = if enabled { vec![0; windows.count()] } else { Vec::new() };
-        Self {
-            windows,
-            last,
-            shown: Vec::new(),
-            base: 1,
-            runs: Vec::new(),
-            #[cfg(test)]
-            looks: 0,
-        }
+        Self { windows, last, shown: Vec::new(), base: 1, runs: Vec::new() }
     }
 
     /// What the last response that was taken refers to.
@@ -67,7 +56,7 @@ impl<'t> RangeRef<'t> {
 
     /// The longest run with which some lines begin, given by their windows: its length and the response that showed it.
     /// Of equal ones the latest.
-    fn longest(&mut self, windows: &[u32]) -> Option<(usize, u32)> {
+    fn longest(&self, windows: &[u32]) -> Option<(usize, u32)> {
         let first = *windows.first().filter(|window| **window != NO_WINDOW)?;
         let mut position = self.last[first as usize];
         let mut best: Option<(usize, u32)> = None;
@@ -77,9 +66,7 @@ impl<'t> RangeRef<'t> {
             let same = shown.iter().zip(windows).take_while(|(shown, window)| shown.window == **window);
             let equal = same.take_while(|(_, window)| **window != NO_WINDOW).count();
             #[cfg(test)]
-            {
-                self.looks += equal as u64 + 1;
-            }
+            (0..=equal).for_each(|_| crate::base::id::work::step());
             if equal > 0 && best.is_none_or(|(longest, _)| equal > longest) {
                 best = Some((equal, shown[0].response));
             }
