@@ -291,10 +291,10 @@ pub fn of_shares(listing: &Listing) -> Table {
 }
 
 fn spelled(listing: &Listing, spelling: Spelling<'_>) -> Table {
-    let headers: Vec<String> = listing.columns.iter().map(|(name, values)| header(name, values)).collect();
-    let mut table = Table::new(&headers.iter().map(String::as_str).collect::<Vec<_>>());
-    for row in 0..listing.rows {
-        table.row(listing.columns.iter().map(|(_, values)| cell(values, row, spelling)));
+    let mut table = Table { headers: Vec::new(), numeric: Vec::new(), rows: vec![Vec::new(); listing.rows] };
+    for (name, values) in &listing.columns {
+        let numeric = matches!(values, ColumnValues::Wholes(_) | ColumnValues::Reals(_));
+        table.column(name, numeric, (0..listing.rows).map(|row| cell(values, row, spelling)).collect());
     }
     table
 }
@@ -306,12 +306,6 @@ fn four_decimals(value: f64) -> String {
         "-0" => "0".to_owned(),
         short => short.to_owned(),
     }
-}
-
-/// The name with the mark of a numeric column.
-fn header(name: &str, values: &ColumnValues) -> String {
-    let numeric = matches!(values, ColumnValues::Wholes(_) | ColumnValues::Reals(_));
-    format!("{}{name}", if numeric { "#" } else { "" })
 }
 
 fn cell(values: &ColumnValues, row: usize, (whole, real): Spelling<'_>) -> String {
