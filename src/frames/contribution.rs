@@ -11,15 +11,19 @@ use bytes::Bytes;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use parquet::basic::Compression;
 use parquet::file::metadata::KeyValue;
+use sha2::{Digest, Sha256};
 
 use crate::base::contained::contained;
 use crate::base::error::Result;
+use crate::base::id::Id;
 use crate::frames::export::{tool_version, write_batch};
 
 /// Version of the columns and of what they mean.
 pub const SCHEMA_VERSION: u32 = 1;
 /// What a file of counts says that it is.
 const CONTRIBUTION: &str = "contribution";
+/// What a file says last of itself: the checksum of the rest.
+const CHECKSUM: &str = "checksum";
 /// Rows that are read at a time. A column can repeat a long text in every row, so that memory is bounded by this times the
 /// size of the file.
 const BATCH_ROWS: usize = 64;
@@ -158,9 +162,40 @@ pub(super) fn encoded_as(
     let schema = Schema::new(fields(&columns));
     let batch = RecordBatch::try_new(Arc::new(schema), columns.into_iter().map(|(_, values)| values).collect());
     let own = [tool_version(), ("what", what.to_owned())];
+    let mut said: Vec<_> = version.iter().chain(&own).chain(about).cloned().collect();
+    if let Ok(batch) = &batch {
+        said.push((CHECKSUM, checksum(&said, std::slice::from_ref(batch))));
+    }
     let mut bytes = Vec::new();
-    write_batch(&mut bytes, batch, Compression::UNCOMPRESSED, version.iter().chain(&own).chain(about))?;
+    write_batch(&mut bytes, batch, Compression::UNCOMPRESSED, said.iter())?;
     Ok(bytes)
+}
+
+/// Of all that a file says of itself and of every value, in whatever batches these are.
+fn checksum<K: AsRef<str>>(said: &[(K, String)], batches: &[RecordBatch]) -> String {
+    let mut parts = Sha256::new();
+    let mut add = |part: &[u8]| {
+        parts.update((part.len() as u64).to_le_bytes());
+        parts.update(part);
+    };
+    for (key, value) in said {
+        add(key.as_ref().as_bytes());
+        add(value.as_bytes());
+    }
+    for batch in batches {
+        for row in 0..batch.num_rows() {
+            for column in batch.columns() {
+                if let Some(texts) = column.as_string_opt::<i32>() {
+                    add(texts.value(row).as_bytes());
+                } else if let Some(ints) = column.as_primitive_opt::<Int32Type>() {
+                    add(&ints.value(row).to_le_bytes());
+                } else if let Some(longs) = column.as_primitive_opt::<Int64Type>() {
+                    add(&longs.value(row).to_le_bytes());
+                }
+            }
+        }
+    }
+    Id::pseudonym_of(parts).to_string()
 }
 
 /// Why a file is refused, in words that follow its name.
@@ -265,6 +300,11 @@ fn table_of(bytes: Bytes, what: &str, fields: &[Field], rows_max: usize) -> Cont
             return Err("it holds more than its head says, or texts that are no names".to_owned());
         }
         table.batches.push(batch);
+    }
+    // A file without one is older.
+    let others: Vec<_> = table.about.iter().filter(|(key, _)| key != CHECKSUM).cloned().collect();
+    if table.said(CHECKSUM).is_some_and(|told| told != checksum(&others, &table.batches)) {
+        return Err("it is damaged: its checksum does not fit".to_owned());
     }
     Ok(table)
 }
