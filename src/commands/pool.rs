@@ -77,6 +77,14 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<()> {
         return Err(Error::failed(format!("there is no directory {}", missing.shown()))
             .hint("name the folder that the team shares: everybody writes into it with `devboy share --to DIR`"));
     }
+    let given = || args.directories.iter().filter_map(|directory| directory.canonicalize().ok());
+    let published = args.publish.as_ref().and_then(|directory| directory.canonicalize().ok());
+    if published.is_some_and(|published| given().any(|given| given == published)) {
+        return Err(Error::usage(
+            "--publish names a folder of contributions: the next run would refuse the pool there",
+        )
+        .hint("name a folder apart from those that are pooled"));
+    }
     let limits: FleetLimits = Data::new(args.rules_dir.as_deref())?.parsed(SHEET)?;
     let naming = share::naming(args.plain_names, context)?;
     share::enough_secret(&limits, args.plain_names, context)?;

@@ -231,6 +231,16 @@ fn a_pool_of_refused_contributions_fails_and_publishes_nothing() {
     assert!(!home.path("published").exists());
 }
 
+#[test]
+fn a_pool_is_not_published_among_what_people_give() {
+    let home = Home::of_team(Some(SECRET));
+    people_give(&home, 5);
+    let [team, same] = ["team", "team/."].map(|name| home.path(name).to_string_lossy().into_owned());
+    let refused = home.run(&["pool", &team, "--publish", &same]);
+    assert!(refused.exit == Exit::Usage && refused.err.contains("a folder of contributions"), "{}", refused.err);
+    assert!(!home.path("team/pool.parquet").exists() && !home.path("team/pool-roster.json").exists());
+}
+
 /// So many people of whom each reads.
 fn people_give(home: &Home, people: usize) {
     for person in 0..people {
