@@ -86,6 +86,12 @@ fn without_logs(window: &WindowArgs, cause: Error) -> Error {
     Error::failed(cause.message).hint(looked.join("\n"))
 }
 
+/// A side without calls: no flag gave its window.
+fn without_calls(cause: Error) -> Error {
+    let hint = cause.hint.map(|hint| hint.replace(window::WIDEN, "widen that side, or pass --allow-empty"));
+    Error { hint, ..cause }
+}
+
 /// What can stand as a side.
 const SIDES: &str =
     "a side is a folder of logs or a log file, a window as 30d..7d, or a table of edges or volumes (.csv)";
@@ -136,7 +142,7 @@ fn read(
     window::of(window, context.now_ms).map_err(|cause| unreadable(window, &cause))?;
     let opened = args.export.read((input, window), 0, context);
     let mut input = opened.map_err(|cause| without_logs(window, cause))?;
-    input.expect_calls(&args.input)?;
+    input.expect_calls(&args.input).map_err(without_calls)?;
     args.export.tell(&input, (0, args.kept), context)?;
     *data = Some(input.data.clone());
     Side::of_logs(&mut input, concurrency, &args.lags, &|tool| args.export.shown(&context.pseudonyms, tool))
