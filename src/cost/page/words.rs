@@ -226,7 +226,7 @@ impl Telling<'_> {
     pub fn told(&self, finding: &BillFinding) -> ToldFinding {
         let month = self.a_month(finding.saved_usd).map(|month| format!(", {month}")).unwrap_or_default();
         let (at_most, of, basis) = match finding.basis {
-            FindingBasis::Replayed => ("", "input as simulated", "replayed"),
+            FindingBasis::Replayed => ("", "simulated input", "replayed"),
             FindingBasis::Billed => ("at most ", "input", "on the bill"),
             FindingBasis::Shared => ("at most ", "input and output", "on the bill"),
             FindingBasis::Priced => ("at most ", "input and output", "at list prices"),
@@ -391,7 +391,10 @@ impl Telling<'_> {
                     format!("{} {}", whole_percent(part.share), words(&part.by, &self.part(&part.by, &part.name)))
                 };
                 let most: Vec<String> = finding.mostly.iter().map(one).collect();
-                format!("over {sessions}, {}{except}", most.join(", "))
+                let most = most.join(", ");
+                // The first line of the page has the number of all sessions.
+                let is_all = finding.sessions == self.page.spent.sessions;
+                if is_all { format!("{most}{except}") } else { format!("over {sessions}, {most}{except}") }
             }
         }
     }
@@ -421,7 +424,7 @@ impl Telling<'_> {
         let way = if *off_bill < 0.0 { "below" } else { "above" };
         (off_bill.abs() > *bar).then(|| {
             format!(
-                "The simulation of these logs is {} {way} their bill (aim: {}); an effect that is replayed is told only if it is larger.",
+                "The simulation is {} {way} the bill (aim: {}); smaller replayed effects are not told.",
                 percent(off_bill.abs()),
                 percent(*bar)
             )
@@ -432,7 +435,9 @@ impl Telling<'_> {
     pub fn not_worth(&self) -> Option<String> {
         let one = |loser: &Loser| {
             let [change, lower, upper] = [loser.change, loser.lower, loser.upper].map(percent);
-            format!("{} +{change} [{lower} … {upper}] over {}", loser.name, counted(loser.sessions, "session"))
+            let sessions = (loser.sessions != self.page.spent.sessions).then(|| counted(loser.sessions, "session"));
+            let over = sessions.map_or_else(String::new, |sessions| format!(" over {sessions}"));
+            format!("{} +{change} [{lower} … {upper}]{over}", loser.name)
         };
         let told: Vec<String> =
             self.page.not_worth.iter().take(self.top.unwrap_or(self.sheet.names_max)).map(one).collect();
@@ -497,9 +502,8 @@ impl Telling<'_> {
                 false => "",
             };
             format!(
-                "Settings: `{command}` chooses values on the earlier sessions of all these logs and judges them on the later ones (the \
-                 effects above are of the days that they were chosen on, and of projects that decide it themselves, too), and \
-                 {so}{part}"
+                "Settings: `{command}` chooses values on the earlier sessions of all logs and judges them on the later ones (above, both \
+                 are the same), and {so}{part}"
             )
         });
         hidden.into_iter().chain(overlap).chain(setting).collect()
