@@ -208,6 +208,10 @@ fn what_is_no_strict_json_is_refused_by_line_and_column() {
         let message = set(Path::new(PATH), text, &KeyPath::from(["ttl"]), &json!(1)).unwrap_err().message;
         assert!(message.starts_with(told), "{text:?}: {message}");
     }
+    for text in [" ", "{", "{\n  \"ttl\": 1"] {
+        let message = set(Path::new(PATH), text, &KeyPath::from(["ttl"]), &json!(1)).unwrap_err().message;
+        assert!(message.ends_with(": the file ends too early"), "{text:?}: {message}");
+    }
     // A key that stands twice where nothing is edited is somebody else's.
     let text = "{\"a\": 1, \"a\": 2, \"b\": {\"c\": 1, \"c\": 2}}";
     let edited = set(Path::new(PATH), text, &KeyPath::from(["ttl"]), &json!(1)).unwrap();

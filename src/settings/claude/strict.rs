@@ -62,6 +62,7 @@ fn refusal(path: &Path, body: &str, cause: &serde_json::Error) -> Error {
     let what = match body[offset..].chars().next() {
         Some('}' | ']') if is_after_comma => "a comma with nothing behind it, which JSON does not have",
         Some('/' | '#') => "a comment, which JSON does not have",
+        _ if cause.is_eof() => "the file ends too early",
         _ => what,
     };
     Error::failed(format!("{}: {what}", at(path, body, offset)))
