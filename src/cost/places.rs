@@ -5,6 +5,7 @@
 //! place by place once for each group of requests that is told apart. So a request takes as many steps as there are runs and new
 //! things, not as there are things.
 
+use std::collections::BTreeMap;
 use std::ops::Range;
 
 use crate::base::sums::{adds_up, grows};
@@ -102,12 +103,20 @@ pub struct ContextPlaces {
 /// What is owed with requests of one group.
 #[derive(Default)]
 struct GroupDues {
-    /// By place, and one more: what is owed from there on, and what no longer is.
-    begun: Vec<Owed>,
-    ended: Vec<Owed>,
+    /// By place: what is owed from there on, and what no longer is. A request notes few places, so many groups take little room.
+    steps: BTreeMap<usize, OwedStep>,
     /// The last of the requests.
     request: u32,
 }
+
+/// What changes at a place.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+struct OwedStep {
+    begun: Owed,
+    ended: Owed,
+}
+
+adds_up!(OwedStep: begun, ended);
 
 struct PlacedThing {
     thing: Thing,
@@ -197,12 +206,9 @@ impl ContextPlaces {
             When::Again => Owed { again: due, ..Owed::default() },
             _ => Owed { carried: due, ..Owed::default() },
         };
-        let ends = self.places.len() + 1;
         let dues = &mut self.dues[self.group];
-        dues.begun.resize(ends, Owed::default());
-        dues.ended.resize(ends, Owed::default());
-        dues.begun[places.start] += owed;
-        dues.ended[places.end] += owed;
+        dues.steps.entry(places.start).or_default().begun += owed;
+        dues.steps.entry(places.end).or_default().ended += owed;
         dues.request = request;
     }
 
@@ -216,30 +222,21 @@ impl ContextPlaces {
 
 impl GroupDues {
     fn settle(&mut self, from: usize, places: &[PlacedThing], each: &mut impl FnMut(&BillShare)) {
-        let noted = self.begun.len();
-        if noted <= from + 1 {
+        if self.steps.last_key_value().is_none_or(|(&last, _)| last <= from) {
             return;
         }
-        let (mut begun, mut ended) = (Owed::default(), Owed::default());
-        for place in 0..noted {
-            if place == from {
-                // What stands before goes on owing; nothing behind it does.
-                let earlier = begun - ended;
-                begun += std::mem::take(&mut self.begun[place]);
-                ended += std::mem::replace(&mut self.ended[place], earlier);
-            } else if place > from {
-                begun += std::mem::take(&mut self.begun[place]);
-                ended += std::mem::take(&mut self.ended[place]);
-            } else {
-                begun += self.begun[place];
-                ended += self.ended[place];
-            }
-            if let Some(at) = places.get(place).filter(|_| place >= from) {
-                at.tell(begun - ended, self.request, each);
-            }
+        let later = self.steps.split_off(&from);
+        let OwedStep { mut begun, mut ended } = self.steps.values().copied().sum();
+        let earlier = begun - ended;
+        if earlier != Owed::default() {
+            // What stands before goes on owing; nothing behind it does.
+            self.steps.insert(from, OwedStep { ended: earlier, ..OwedStep::default() });
         }
-        self.begun.truncate(from + 1);
-        self.ended.truncate(from + 1);
+        let mut at = from;
+        for (place, step) in later {
+            places[at..place].iter().for_each(|one| one.tell(begun - ended, self.request, each));
+            (at, begun, ended) = (place, begun + step.begun, ended + step.ended);
+        }
     }
 }
 

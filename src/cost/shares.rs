@@ -4,6 +4,8 @@
 //! five minutes, then what is not cached. Every item of a context takes the tokens that stand at its place, so the parts
 //! add up to the bill to the token, and to the nano-dollar.
 
+use std::collections::HashMap;
+use std::hash::Hash;
 use std::ops::Range;
 
 use crate::cost::bill::{Bill, Charge};
@@ -54,12 +56,9 @@ pub struct BillShare {
     pub cost: Cost,
 }
 
-/// Groups of requests whose shares are kept apart until they are told. Each takes room for a whole context.
-const OPEN_GROUPS: usize = 8;
-
-/// Shares out the bills of a chain's requests, in order. Requests of one group, also with those of a few others between them, are
+/// Shares out the bills of a chain's requests, in order. Requests of one group, also with those of others between them, are
 /// told together where they bill a thing alike, so that what is carried along takes time once and not with every request.
-pub fn of_chain<G: PartialEq>(
+pub fn of_chain<G: Eq + Hash>(
     bill: &Bill<'_>,
     chain: u32,
     group: impl Fn(u32) -> G,
@@ -107,21 +106,13 @@ impl<'b, 'a> BlockWalk<'b, 'a> {
         }
     }
 
-    fn all<G: PartialEq>(mut self, group: impl Fn(u32) -> G, each: &mut impl FnMut(&BillShare)) {
+    fn all<G: Eq + Hash>(mut self, group: impl Fn(u32) -> G, each: &mut impl FnMut(&BillShare)) {
         let Bill { timeline, sizes, .. } = *self.bill;
         let requests = timeline.chain(self.chain).requests.clone();
-        let mut open: Vec<G> = Vec::new();
+        let mut open: HashMap<G, usize> = HashMap::new();
         for index in requests {
-            let now = group(index);
-            let known = open.iter().position(|group| *group == now);
-            if known.is_none() {
-                if open.len() == OPEN_GROUPS {
-                    self.places.settle(0, each);
-                    open.clear();
-                }
-                open.push(now);
-            }
-            self.places.turn_to(known.unwrap_or(open.len() - 1));
+            let next = open.len();
+            self.places.turn_to(*open.entry(group(index)).or_insert(next));
             let kept = laid_out::step(timeline, sizes, index, &mut self.items);
             self.places.settle(kept, each);
             self.lay_out(kept);

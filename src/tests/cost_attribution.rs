@@ -252,6 +252,23 @@ fn a_chain_that_is_forked_off_only_carries_what_it_begins_with() {
 }
 
 #[test]
+fn what_is_carried_is_told_once_for_each_group_however_many_take_turns() {
+    let mut log = Story::new();
+    log.session("a", "/p").human(400).ask(0, 20_000, 0);
+    for before in 0..299 {
+        log.calls("Read", "/a", 163).wait(1).result(290).ask(20_000 + 150 * before, 150, 0);
+    }
+    let timeline = log.done();
+    with_bill(&timeline, Estimator::Anchored, |bill| {
+        let mut told = 0;
+        shares::of_chain(bill, 0, |request| request % 12, &mut |_| told += 1);
+        // Besides, all that is new is told by itself.
+        let things = timeline.blocks.len() + timeline.requests.len();
+        assert!(told <= (12 + 4) * things, "{told} shares of {things} things");
+    });
+}
+
+#[test]
 fn an_empty_log_has_an_empty_bill() {
     with_bill(&Timeline::default(), Estimator::Anchored, |bill| {
         let found = Attribution::new(bill, &[CostKey::Tool, CostKey::Day]);
