@@ -591,12 +591,17 @@ fn apply(stage: &mut HistoryTrim, timeline: &Timeline, request: u32, logged: &Co
     Sent { opens_segment, logged: logged.clone(), view, noticed: aside.noticed }
 }
 
-/// The whole timeline, which must be of one chain.
+/// The whole timeline.
 fn send(timeline: &Timeline, rule: &TrimRule) -> (Vec<Sent>, TrimOutcome) {
-    assert_eq!(timeline.chains.len(), 1);
     let (mut stage, outcome) = HistoryTrim::new(rule.clone(), size_rules());
-    stage.begin(timeline, 0);
-    let all = contexts(timeline).iter().map(|(request, view)| apply(&mut stage, timeline, *request, view)).collect();
+    let one = |(request, view): &(u32, ContextView)| {
+        let chain = timeline.request(*request).chain;
+        if timeline.chain(chain).requests.start == *request {
+            stage.begin(timeline, chain);
+        }
+        apply(&mut stage, timeline, *request, view)
+    };
+    let all = contexts(timeline).iter().map(one).collect();
     let outcome = outcome.borrow().clone();
     (all, outcome)
 }
@@ -1098,6 +1103,29 @@ fn what_is_stuck_stays_so_when_the_conversation_goes_back() {
     timeline.segments[1].after = NONE;
     let (sent, _) = send(&timeline, &sticky);
     assert_eq!(kept(&sent[4]), [(8, 40)], "nothing is left");
+}
+
+#[test]
+fn what_is_stuck_stays_so_in_what_is_forked_off() {
+    let told = |is_forked: bool| {
+        story(|log| {
+            for _ in 0..6 {
+                log.human(4_000).ask(0, 1, 1).says(40);
+            }
+            if is_forked {
+                log.agent("fork").back_to(5);
+            }
+            log.human(40).ask(0, 1, 1);
+        })
+    };
+    let sticky = rule(|params| {
+        keep(1)(params);
+        (params.sticky, params.sticky_step) = (true, 4);
+    });
+    let [whole, forked] = [false, true].map(|is_forked| send(&told(is_forked), &sticky));
+    assert!(kept(&whole.0[6])[0].1 < 4_000);
+    assert_eq!(kept(&forked.0[6]), kept(&whole.0[6]));
+    assert_eq!(causes(&forked.1), causes(&whole.1));
 }
 
 // ---- sheet

@@ -146,6 +146,19 @@ fn what_is_cached_is_left_alone_on_request() {
 }
 
 #[test]
+fn what_is_cleared_stays_so_in_what_is_forked_off() {
+    let mut log = Story::new();
+    log.session("a", "/p").human(10).ask(0, 1_000, 1);
+    for chars in [200, 200, 160] {
+        log.calls("Bash", "", 5).result(chars).ask(1_000, 10, 1);
+    }
+    log.says(5).agent("fork").back_to(3).human(10).ask(1_000, 20, 1);
+    let (sent, cleared) = clear(&log.done(), &params());
+    assert_eq!(cleared, [Cleared { request: 3, block: 2, removed_tokens: 192 }], "once");
+    assert_eq!(sent[4].view.items[..sent[3].view.items.len()], sent[3].view.items);
+}
+
+#[test]
 fn a_run_is_summed_up_in_figures() {
     let timeline = results(&[200, 240, 160, 300, 300]);
     let (sent, cleared) = clear(&timeline, &params());

@@ -1,5 +1,7 @@
 //! The simulated cache: the golden chain, its rules one by one, and what must hold for any story.
 
+use std::ops::Range;
+
 use proptest::prelude::*;
 
 use super::timeline_builder::{MODEL, Story};
@@ -304,6 +306,48 @@ fn a_subagent_forked_off_reads_what_its_parent_has_cached() {
     log.agent("fork").back_to(0).human(400).ask(60_000, 350, 0);
     let run = simulated(&log.done(), |_| {});
     assert_eq!(reads_and_writes(&run)[1], (60_000, 350));
+}
+
+/// Makes the first item half as long in some chains.
+struct Halved {
+    chains: Range<u32>,
+    is_halved: bool,
+}
+
+impl Stage for Halved {
+    fn begin(&mut self, _: &Timeline, chain: u32) {
+        self.is_halved = self.chains.contains(&chain);
+    }
+
+    fn apply(&mut self, _: &RequestMoment<'_>, view: &mut ContextView, _: &mut StageOutput) {
+        if self.is_halved {
+            view.items[0].tokens /= 2;
+        }
+    }
+}
+
+#[test]
+fn a_fork_reads_what_was_sent_to_its_original_as_far_as_it_begins_so() {
+    let mut log = Story::new();
+    log.session("a", "/p").human(40_000).ask(0, 60_000, 0).says(1_000).wait(2);
+    log.agent("fork").back_to(0).human(400).ask(60_000, 350, 0);
+    let timeline = log.done();
+    let (oracle, sizes, prices) = (shipped(), sizes(&timeline), prices());
+    let simulator = Simulator::new(&timeline, &sizes, &oracle, &prices);
+    let read = |chains| {
+        let stage: Box<dyn Stage> = Box::new(Halved { chains, is_halved: false });
+        reads_and_writes(&simulator.run(simulator.chains(), &mut [stage], None))[1].0
+    };
+    assert_eq!(read(0..0), 60_000);
+    let prompt = u64::from(sizes.tokens[0]);
+    assert!(prompt > 1_000);
+    assert_eq!(read(0..2), 60_000 - prompt.div_ceil(2));
+    for chains in [0..1, 1..2] {
+        assert!(
+            read(chains.clone()) <= sizes.prefix[0],
+            "{chains:?} alone: nothing but tools and system prompt is the same"
+        );
+    }
 }
 
 #[test]

@@ -116,6 +116,20 @@ fn a_hint_points_only_at_what_stood_whole_in_the_context_that_was_sent() {
 }
 
 #[test]
+fn a_result_stays_as_it_was_sent_in_what_is_forked_off() {
+    let mut log = Story::new();
+    log.session("a", "/p").human(10).ask(0, 1_000, 1);
+    for chars in [1_000, 300, 1_000] {
+        log.calls("Read", "", 5).result(chars).ask(1_000, 10, 1);
+    }
+    log.says(5).agent("fork").back_to(3).human(10).ask(1_000, 20, 1);
+    // The hint was held: the first result had gone before.
+    let (seen, sum) = run(&log.done(), KNOBS, &[hint(2, 0)], 2, &[2]);
+    assert_eq!((tokens(&seen[3].view, 6), tokens(&seen[4].view, 6)), (1_000, 1_000));
+    assert_eq!((sum.hints, sum.hints_held), (0, 1));
+}
+
+#[test]
 fn results_of_one_batch_may_point_at_each_other() {
     let mut log = Story::new();
     log.session("a", "/p").human(10).ask(0, 1_000, 1);

@@ -17,6 +17,7 @@ use crate::whatif::compaction::outcome::{ClearingCheck, Clearings, ClearingsRepl
 use crate::whatif::compaction::params::{MicroParams, Style};
 use crate::whatif::sim::breakage::detect::ShownBlocks;
 use crate::whatif::sim::breakage::rows::BreakClass;
+use crate::whatif::sim::forks::ForkPoints;
 use crate::whatif::sim::simulator::SimulatedRun;
 use crate::whatif::sim::view::{ContextView, Item, ItemKey, Noticed, RequestMoment, Stage, StageJournal, StageOutput};
 
@@ -37,12 +38,14 @@ pub struct Micro {
     sheet: CompactionThresholds,
     journal: StageJournal<Cleared>,
     cleared: BTreeSet<u32>,
+    /// What is cleared stays so in what is forked off.
+    forks: ForkPoints<BTreeSet<u32>>,
 }
 
 impl Micro {
     /// Every result that is cleared is written to `journal`.
     pub fn new(params: MicroParams, sheet: CompactionThresholds, journal: StageJournal<Cleared>) -> Self {
-        Self { params, sheet, journal, cleared: BTreeSet::new() }
+        Self { params, sheet, journal, cleared: BTreeSet::new(), forks: ForkPoints::default() }
     }
 
     /// Whether the client counts and clears results of the block's tool.
@@ -122,8 +125,8 @@ impl Micro {
 }
 
 impl Stage for Micro {
-    fn begin(&mut self, _: &Timeline, _: u32) {
-        self.cleared.clear();
+    fn begin(&mut self, timeline: &Timeline, chain: u32) {
+        self.cleared = self.forks.of(timeline, chain).cloned().unwrap_or_default();
     }
 
     fn may_change(&self, timeline: &Timeline, chain: u32, _: u64) -> bool {
@@ -146,6 +149,7 @@ impl Stage for Micro {
         for chosen in plan(&sizes, self.params.target_tokens, self.params.min_saving_tokens) {
             self.clear(moment, &mut view.items[results[chosen].0], output);
         }
+        self.forks.keep(moment.timeline, moment.request, || self.cleared.clone());
     }
 }
 

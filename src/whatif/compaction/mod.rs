@@ -37,6 +37,7 @@ use crate::whatif::compaction::real::{placement, real_compactions};
 use crate::whatif::compaction::splice::Splice;
 use crate::whatif::compaction::tables as report;
 use crate::whatif::sim::breakage::files::edit_ages;
+use crate::whatif::sim::forks::ForkPoints;
 use crate::whatif::sim::money::Prices;
 use crate::whatif::sim::params::{PolicyConfig, ReadOnlyWith};
 use crate::whatif::sim::unlogged::SUMMARISER;
@@ -76,8 +77,8 @@ pub struct Compaction {
     chain: ChainState,
     /// Made items so far.
     made: u32,
-    /// From which request on which cut stood, or none did: what a chain begins with that is forked off another.
-    cuts: Vec<(u32, Option<Cut>)>,
+    /// The cut that stood, if any did.
+    forks: ForkPoints<Option<Cut>>,
     /// The summariser, where the parameters name one whose price is known.
     summarizer: Option<Sym>,
 }
@@ -94,7 +95,7 @@ struct ChainState {
 }
 
 /// What a compaction leaves: `made` stands for everything before the block `first`.
-#[derive(Clone, Copy, PartialEq)]
+#[derive(Clone, Copy)]
 struct Cut {
     first: u32,
     made: [Item; 3],
@@ -116,7 +117,7 @@ impl Compaction {
             journal,
             chain: ChainState::default(),
             made: 0,
-            cuts: Vec::new(),
+            forks: ForkPoints::default(),
             summarizer: None,
         }
     }
@@ -217,19 +218,6 @@ impl Compaction {
         AttemptEnd::Ok
     }
 
-    /// The cut that a chain begins with: that of what it was forked off.
-    fn inherited(&self, timeline: &Timeline, chain: u32) -> Option<Cut> {
-        let opening = timeline.segments.get(timeline.chain(chain).segments.start as usize)?;
-        self.cut_at(timeline, opening.after)
-    }
-
-    /// The cut that stood when a request was sent; none of one that is still to come.
-    fn cut_at(&self, timeline: &Timeline, request: u32) -> Option<Cut> {
-        let chain = timeline.requests.get(request as usize)?.chain;
-        let known = self.cuts.partition_point(|&(from, _)| from <= request);
-        self.cuts[..known].last().filter(|&&(from, _)| timeline.request(from).chain == chain).and_then(|&(_, cut)| cut)
-    }
-
     fn made_items(&self) -> [Item; 3] {
         let sizes = [self.params.summary_tokens, self.sheet.client.acknowledgement_tokens, self.params.reattach_tokens];
         let mut number = FIRST_MADE + self.made;
@@ -259,7 +247,7 @@ impl Stage for Compaction {
     fn begin(&mut self, timeline: &Timeline, chain: u32) {
         let starts = timeline.requests_of(chain).iter().map(|request| request.start);
         let begun = starts.filter(|&start| start != NO_TIME).min();
-        let cut = self.inherited(timeline, chain);
+        let cut = self.forks.of(timeline, chain).copied().flatten();
         let is_summariser = timeline.names.text(timeline.chain(chain).agent_type) == SUMMARISER;
         self.chain = ChainState { cut, begun, is_summariser, ..ChainState::default() };
         let named = Some(&self.params.summarizer_model).filter(|named| !named.is_empty());
@@ -272,7 +260,7 @@ impl Stage for Compaction {
         versions.dedup();
         let mut triggers = versions.into_iter().filter_map(|version| self.trigger_at(timeline, version));
         let is_reached = params.max_age_minutes > 0 || triggers.any(|trigger| largest >= trigger);
-        params.real == Real::Ignore || is_reached || self.inherited(timeline, chain).is_some()
+        params.real == Real::Ignore || is_reached || self.forks.of(timeline, chain).is_some_and(Option::is_some)
     }
 
     fn apply(&mut self, moment: &RequestMoment<'_>, view: &mut ContextView, output: &mut StageOutput) {
@@ -288,9 +276,7 @@ impl Stage for Compaction {
         if self.wants(moment, context_tokens) {
             self.attempt(moment, context_tokens, view, output);
         }
-        if self.cut_at(moment.timeline, moment.request) != self.chain.cut {
-            self.cuts.push((moment.request, self.chain.cut));
-        }
+        self.forks.keep(moment.timeline, moment.request, || self.chain.cut);
         self.chain.last = Some(moment.request);
     }
 }

@@ -31,6 +31,7 @@ use crate::whatif::history_trim::params::CutStyle;
 use crate::whatif::history_trim::plan::{Memory, MessageFate, Sticky, TrimPlan};
 use crate::whatif::history_trim::tables::{NOTES, TELEMETRY_NOTE, ages, breaks, formulas, summary, variants};
 use crate::whatif::sim::breakage::rows::{Break, BreakClass, is_sourced};
+use crate::whatif::sim::forks::ForkPoints;
 use crate::whatif::sim::outcome::CostComparison;
 use crate::whatif::sim::params::ReadOnlyWith;
 use crate::whatif::sim::simulator::SimulatedRun;
@@ -46,6 +47,15 @@ pub use plan::TrimRule;
 pub struct HistoryTrim {
     rule: TrimRule,
     sizes: SizeRules,
+    history: ChainHistory,
+    /// What is forked off goes on from there.
+    forks: ForkPoints<ChainHistory>,
+    outcome: Rc<RefCell<TrimOutcome>>,
+}
+
+/// What is remembered along a chain.
+#[derive(Clone, Default)]
+struct ChainHistory {
     conversation: Conversation,
     memory: Memory,
     sticky: Sticky,
@@ -54,7 +64,6 @@ pub struct HistoryTrim {
     plain: Vec<Item>,
     /// Calls of the chain that are known to have lost their other half.
     orphans: BTreeSet<u32>,
-    outcome: Rc<RefCell<TrimOutcome>>,
 }
 
 impl HistoryTrim {
@@ -65,43 +74,33 @@ impl HistoryTrim {
         let stage = Self {
             rule,
             sizes: sizes.clone(),
-            conversation: Conversation::default(),
-            memory: Memory::default(),
-            sticky: Sticky::default(),
-            before: None,
-            plain: Vec::new(),
-            orphans: BTreeSet::new(),
+            history: ChainHistory::default(),
+            forks: ForkPoints::default(),
             outcome: Rc::clone(&outcome),
         };
         (stage, outcome)
     }
 
-    fn reset(&mut self) {
-        self.conversation = Conversation::default();
-        self.memory = Memory::default();
-        self.sticky = Sticky::default();
-        self.before = None;
-        self.plain.clear();
-    }
-
     fn plan(&mut self, timeline: &Timeline, view: &ContextView, goes_on: bool) -> TrimPlan {
-        let messages = &self.conversation.messages;
         let prefix_tokens = view.prefix.tokens;
+        let ChainHistory { conversation, memory, .. } = &mut self.history;
+        let messages = &conversation.messages;
         if !self.rule.params.is_on() {
             return TrimPlan { fates: vec![MessageFate::default(); messages.len()], ..TrimPlan::default() };
         }
         if !goes_on {
-            self.memory = Memory::default();
+            *memory = Memory::default();
         }
-        let plain = self.rule.plan_on(&mut self.memory, messages, prefix_tokens);
+        let plain = self.rule.plan_on(memory, messages, prefix_tokens);
         if !self.rule.params.sticky {
             return plain;
         }
         let mut items = view.items.clone();
         self.carry_out(timeline, &plain, &mut items);
-        let plain_breaks = goes_on && !items.starts_with(&self.plain);
-        self.plain = items;
-        self.sticky.plan(&self.rule, messages, prefix_tokens, &plain, plain_breaks)
+        let ChainHistory { conversation, sticky, plain: before, .. } = &mut self.history;
+        let plain_breaks = goes_on && !items.starts_with(before);
+        *before = items;
+        sticky.plan(&self.rule, &conversation.messages, prefix_tokens, &plain, plain_breaks)
     }
 
     /// Changes the items of one message, but for those of a dropped one.
@@ -144,7 +143,7 @@ impl HistoryTrim {
     fn carry_out(&self, timeline: &Timeline, plan: &TrimPlan, items: &mut Vec<Item>) -> Vec<u32> {
         let mut gone = Vec::new();
         let mut sent = Vec::with_capacity(plan.fates.len());
-        for (message, &fate) in self.conversation.messages.iter().zip(&plan.fates) {
+        for (message, &fate) in self.history.conversation.messages.iter().zip(&plan.fates) {
             if fate.is_dropped {
                 gone.resize(items.len(), false);
                 gone[message.items.clone()].fill(true);
@@ -171,7 +170,8 @@ impl HistoryTrim {
             output.noticed.push(Noticed { class: BreakClass::ProtectedDropped, call: NONE });
         }
         let timeline = moment.timeline;
-        let messages = &self.conversation.messages;
+        let ChainHistory { conversation, orphans, .. } = &mut self.history;
+        let messages = &conversation.messages;
         let dropped =
             || messages.iter().zip(&plan.fates).filter(|(_, fate)| fate.is_dropped).map(|(message, _)| message);
         let inputs = &timeline.request(moment.request).inputs;
@@ -184,21 +184,21 @@ impl HistoryTrim {
             blocks.sort_unstable();
             blocks
         };
-        let lost = sorted(&mut dropped().flat_map(|message| self.conversation.blocks(message)));
+        let lost = sorted(&mut dropped().flat_map(|message| conversation.blocks(message)));
         let parted = |&block: &u32| {
             let index = timeline.blocks[block as usize].call;
             let call = timeline.calls.get(index as usize)?;
             let other = if call.asked == block { call.answered } else { call.asked };
-            let is_new = lost.binary_search(&other).is_err() && !self.orphans.contains(&index);
+            let is_new = lost.binary_search(&other).is_err() && !orphans.contains(&index);
             is_new.then_some((index, other))
         };
         let parted: Vec<(u32, u32)> = lost.iter().filter_map(parted).collect();
         if parted.is_empty() {
             return;
         }
-        let here = sorted(&mut messages.iter().flat_map(|message| self.conversation.blocks(message)));
+        let here = sorted(&mut messages.iter().flat_map(|message| conversation.blocks(message)));
         for (call, other) in parted {
-            if here.binary_search(&other).is_ok() && self.orphans.insert(call) {
+            if here.binary_search(&other).is_ok() && orphans.insert(call) {
                 output.noticed.push(Noticed { class: BreakClass::OrphanPair, call });
             }
         }
@@ -206,29 +206,30 @@ impl HistoryTrim {
 }
 
 impl Stage for HistoryTrim {
-    fn begin(&mut self, _: &Timeline, _: u32) {
-        self.reset();
-        self.orphans.clear();
+    fn begin(&mut self, timeline: &Timeline, chain: u32) {
+        self.history = self.forks.of(timeline, chain).cloned().unwrap_or_default();
     }
 
     fn apply(&mut self, moment: &RequestMoment<'_>, view: &mut ContextView, output: &mut StageOutput) {
         let timeline = moment.timeline;
         let segment = &timeline.segments[timeline.request(moment.request).segment as usize];
         if moment.opens_segment && segment.after == NONE {
-            self.reset();
+            let orphans = std::mem::take(&mut self.history.orphans);
+            self.history = ChainHistory { orphans, ..ChainHistory::default() };
         }
         let reading =
             MessageReading { timeline, sizes: &self.sizes, counts_user_role: self.rule.params.counts_user_role() };
-        let goes_on = self.conversation.follow(&reading, &view.items);
+        let goes_on = self.history.conversation.follow(&reading, &view.items);
         if !goes_on {
-            self.before = None;
+            self.history.before = None;
         }
         let logged_context = view.tokens();
         let plan = self.plan(timeline, view, goes_on);
         let sent = self.carry_out(timeline, &plan, &mut view.items);
         self.notice(moment, &plan, output);
 
-        let messages = &self.conversation.messages;
+        let ChainHistory { conversation, before, .. } = &mut self.history;
+        let messages = &conversation.messages;
         let as_before = || match self.rule.params.sticky {
             true => plan.clone(),
             false => self.rule.plan_as(!plan.is_continuation, messages, view.prefix.tokens, |_| None),
@@ -238,14 +239,15 @@ impl Stage for HistoryTrim {
             outcome.count(messages, &plan, &sent);
             outcome.logged += logged_context;
             outcome.sent += view.tokens();
-            let before = self.before.as_ref();
-            if let Some((cause, tokens)) = before.and_then(|before| before.break_to(&plan, &view.items, as_before)) {
+            let broken = before.as_ref().and_then(|before| before.break_to(&plan, &view.items, as_before));
+            if let Some((cause, tokens)) = broken {
                 outcome.count_break(cause, tokens);
             }
         }
-        let mut items = self.before.take().map(|before| before.items).unwrap_or_default();
+        let mut items = before.take().map(|before| before.items).unwrap_or_default();
         items.clone_from(&view.items);
-        self.before = Some(Before { plan, items });
+        *before = Some(Before { plan, items });
+        self.forks.keep(timeline, moment.request, || self.history.clone());
     }
 }
 

@@ -229,6 +229,7 @@ impl TrimOutcome {
 }
 
 /// How the request before was sent.
+#[derive(Clone)]
 pub(crate) struct Before {
     /// What was decided.
     pub plan: TrimPlan,

@@ -194,7 +194,7 @@ impl TrimMessage {
 ///
 /// Cuts advance at the first request of an exchange, when enough exchanges went by since the last time and the plain
 /// rule would have broken a prefix in between. So every break here has one there, and there are never more of them.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(crate) struct Sticky {
     /// By [`TrimMessage::id`]; messages that are as they were are missing.
     fates: BTreeMap<u32, MessageFate>,

@@ -19,6 +19,7 @@ use crate::logs::timeline::requests::{BlockKind, NONE, Timeline};
 use crate::report::numbers::{counted, percent_of, thousands};
 use crate::report::table::{Table, TableBuilder};
 use crate::whatif::sim::breakage::detect::{Hint, KeptBlocks};
+use crate::whatif::sim::forks::ForkPoints;
 use crate::whatif::sim::sizes::SizeRules;
 use crate::whatif::sim::view::{ContextView, Item, ItemKey, RequestMoment, Stage, StageJournal, StageOutput};
 
@@ -114,6 +115,8 @@ pub struct Pipeline {
     /// By block: index into `sent`, or [`NONE`].
     by_block: Vec<u32>,
     fates: Vec<ResultEnd>,
+    /// They stay as they are in what is forked off.
+    forks: ForkPoints<Vec<ResultEnd>>,
     journal: StageJournal<FirstShown>,
 }
 
@@ -135,7 +138,16 @@ impl Pipeline {
         }
         let journal = StageJournal::default();
         let fates = vec![ResultEnd::Undecided; sent.len()];
-        (Self { params, sizes: sizes.clone(), sent, by_block, fates, journal: journal.clone() }, journal)
+        let stage = Self {
+            params,
+            sizes: sizes.clone(),
+            sent,
+            by_block,
+            fates,
+            forks: ForkPoints::default(),
+            journal: journal.clone(),
+        };
+        (stage, journal)
     }
 
     fn decide(&self, moment: &RequestMoment<'_>, view: &ContextView, sent: &SentResult) -> ResultEnd {
@@ -159,8 +171,11 @@ impl Pipeline {
 }
 
 impl Stage for Pipeline {
-    fn begin(&mut self, _: &Timeline, _: u32) {
-        self.fates.fill(ResultEnd::Undecided);
+    fn begin(&mut self, timeline: &Timeline, chain: u32) {
+        match self.forks.of(timeline, chain) {
+            Some(fates) => self.fates.clone_from(fates),
+            None => self.fates.fill(ResultEnd::Undecided),
+        }
     }
 
     fn apply(&mut self, moment: &RequestMoment<'_>, view: &mut ContextView, output: &mut StageOutput) {
@@ -186,6 +201,7 @@ impl Stage for Pipeline {
                 self.journal.push(FirstShown { block, tokens: item.tokens, saved, is_hint, is_held });
             }
         }
+        self.forks.keep(timeline, moment.request, || self.fates.clone());
     }
 }
 

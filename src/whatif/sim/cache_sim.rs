@@ -109,7 +109,8 @@ impl<'a> PrefixCache<'a> {
         &self.oracle.params
     }
 
-    fn is_live(&self, last_use: Millis, class: CacheLifetime, now: Millis) -> bool {
+    /// Whether what was last used then is alive at a time.
+    pub fn is_live(&self, last_use: Millis, class: CacheLifetime, now: Millis) -> bool {
         // A clock that ran backwards or is missing says nothing against an entry.
         let unknown = last_use == NO_TIME || now == NO_TIME;
         unknown || now.saturating_sub(last_use) <= class.millis() + Millis::from(self.params().slack_s) * 1_000
@@ -313,6 +314,11 @@ impl<'a> PrefixCache<'a> {
         let Some(last) = self.last.filter(|last| last.model == model && last.cached > 0) else { return false };
         let is_that = |entry: &&CachedPrefix| entry.model == model && entry.length == last.cached;
         self.entries.iter().find(is_that).is_some_and(|entry| self.is_live(entry.last_use, entry.class, now))
+    }
+
+    /// Lengths of all prefixes of a model.
+    pub fn lengths(&self, model: Sym) -> Vec<u64> {
+        self.entries.iter().filter(|entry| entry.model == model).map(|entry| entry.length).collect()
     }
 
     /// Leading tokens that are cached after the request before.

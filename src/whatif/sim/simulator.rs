@@ -16,6 +16,7 @@ use crate::whatif::prompt_cache::params::{CacheRules, HiddenForks};
 use crate::whatif::sim::breakage::BreakWatch;
 use crate::whatif::sim::cache_sim::{CacheRequest, PrefixCache, written};
 use crate::whatif::sim::cost::{Cost, Spent, Total};
+use crate::whatif::sim::forks::ForkPoints;
 use crate::whatif::sim::money::{Prices, Tariff};
 use crate::whatif::sim::priors::{Prior, WarmPrefix};
 use crate::whatif::sim::sizes::BlockSizes;
@@ -219,6 +220,8 @@ impl<'a> Simulator<'a> {
             kept: 0,
             had: 0,
             last: None,
+            base: None,
+            forks: ForkPoints::default(),
             is_plain: false,
             output: StageOutput::default(),
             run: SimulatedRun::default(),
@@ -245,6 +248,15 @@ struct Last {
     end: Millis,
 }
 
+/// A request as it was sent that a chain is forked off, and what it left in the cache.
+#[derive(Clone)]
+struct ForkBase {
+    view: ContextView,
+    /// Lengths of the prefixes of its model.
+    lengths: Vec<u64>,
+    cached: u64,
+}
+
 struct Driver<'a, 'r, 'b> {
     simulator: &'r Simulator<'a>,
     cache: PrefixCache<'r>,
@@ -259,6 +271,9 @@ struct Driver<'a, 'r, 'b> {
     kept: usize,
     had: usize,
     last: Option<Last>,
+    /// What the chain was forked off, until its first request is sent.
+    base: Option<ForkBase>,
+    forks: ForkPoints<ForkBase>,
     /// Whether the contexts of the chain go out as the log has them, so that none has to be copied and compared.
     is_plain: bool,
     output: StageOutput,
@@ -270,6 +285,7 @@ impl Driver<'_, '_, '_> {
         let timeline = self.simulator.timeline;
         self.cache.begin();
         self.last = None;
+        self.base = self.forks.of(timeline, chain).cloned();
         self.logged.items.clear();
         (self.kept, self.had) = (0, 0);
         self.logged.prefix = Prefix { tokens: self.simulator.sizes.prefix[chain as usize], edition: 0 };
@@ -306,10 +322,26 @@ impl Driver<'_, '_, '_> {
             self.apply(index, opens);
         }
         self.price(index, opens, start);
+        self.keep(index);
         (self.kept, self.had) = (self.logged.items.len(), self.logged.items.len());
         if !self.is_plain {
             std::mem::swap(&mut self.before, &mut self.sent);
         }
+    }
+
+    /// Keeps what was sent, for chains that are forked off there.
+    fn keep(&mut self, index: u32) {
+        self.base = None;
+        if self.stages.is_empty() {
+            return;
+        }
+        let timeline = self.simulator.timeline;
+        let view = if self.is_plain { &self.logged } else { &self.sent };
+        self.forks.keep(timeline, index, || ForkBase {
+            view: view.clone(),
+            lengths: self.cache.lengths(timeline.request(index).model),
+            cached: self.cache.cached(),
+        });
     }
 
     /// The context that is sent.
@@ -320,14 +352,14 @@ impl Driver<'_, '_, '_> {
     /// Lets the stages change the context.
     fn apply(&mut self, index: u32, opens: bool) {
         let timeline = self.simulator.timeline;
-        let request = timeline.request(index);
+        let base = self.base.as_ref();
         let moment = RequestMoment {
             timeline,
             request: index,
-            sent_before: self.last.map(|last| last.tokens),
-            before: self.last.map(|_| &self.before),
-            cached_before: self.cache.cached(),
-            is_warm: self.cache.is_warm(request.model, self.start(index)),
+            sent_before: self.last.map(|last| last.tokens).or(base.map(|base| base.view.tokens())),
+            before: self.last.map(|_| &self.before).or(base.map(|base| &base.view)),
+            cached_before: base.map_or(self.cache.cached(), |base| base.cached),
+            is_warm: self.is_warm(index),
             opens_segment: opens,
         };
         self.sent.prefix = self.logged.prefix;
@@ -341,6 +373,15 @@ impl Driver<'_, '_, '_> {
         self.output.hints.clear();
         self.output.noticed.clear();
         self.output.window = None;
+    }
+
+    /// Whether all that was left by the request before, or by the one that the chain was forked off, is alive.
+    fn is_warm(&self, index: u32) -> bool {
+        let request = self.simulator.timeline.request(index);
+        let Some(warm) = self.simulator.priors[index as usize].inherited.filter(|_| self.base.is_some()) else {
+            return self.cache.is_warm(request.model, self.start(index));
+        };
+        self.cache.is_live(warm.last_use, self.cache.tail_class(warm.class), request.start)
     }
 
     /// When a request starts by the clock of its chain, which never runs backwards.
@@ -357,8 +398,9 @@ impl Driver<'_, '_, '_> {
         let (context, prefix, items) = (self.context(), view.prefix, view.items.len() as u32);
         let still = moved(prior.still, sizes.prefix[request.chain as usize], prefix.tokens).min(context);
         let end = start.saturating_add(request.end.saturating_sub(request.start).max(0));
-        self.adopt(index, start);
-        let common = self.common(index, opens, still);
+        let parted = self.parted(index);
+        self.adopt(index, start, parted);
+        let common = self.common(index, opens, still, parted);
         let shifted = |warm: WarmPrefix| WarmPrefix {
             last_use: start.saturating_sub(request.start.saturating_sub(warm.last_use)),
             ..warm
@@ -434,17 +476,33 @@ impl Driver<'_, '_, '_> {
         }
     }
 
-    /// How much of the context about to be sent was there before.
-    fn common(&self, index: u32, opens: bool, still: u64) -> Common {
+    /// Where a chain does not go on from all that was sent for the request that it was forked off: the leading tokens that are
+    /// the same. What the bill says went is in neither.
+    fn parted(&self, index: u32) -> Option<u64> {
+        let base = self.base.as_ref().filter(|_| !self.is_plain)?;
+        let ContextView { prefix, items } = self.view();
+        if prefix.edition != base.view.prefix.edition {
+            return Some(0);
+        }
+        let gone = self.simulator.sizes.gone.get(&index);
+        let stays = |item: &&Item| gone.is_none_or(|gone| !gone.contains(&item.key));
+        let stood: Vec<Item> = base.view.items.iter().filter(stays).copied().collect();
+        let equal = stood.iter().zip(items).take_while(|(then, now)| then == now).count();
+        (equal < stood.len()).then(|| prefix.tokens + tokens(&items[..equal]))
+    }
+
+    /// How much of the context about to be sent was there before. `parted` is what [`Driver::parted`] says.
+    fn common(&self, index: u32, opens: bool, still: u64, parted: Option<u64>) -> Common {
         let params = &self.simulator.oracle.params;
         let request = self.simulator.timeline.request(index);
         let alone = if params.cross_session.is_on() { still } else { 0 };
         let segment = &self.simulator.timeline.segments[request.segment as usize];
         let Some(last) = self.last else {
             let inherited = self.simulator.priors[index as usize].inherited;
-            let shared = inherited.map_or(alone, |warm| match segment.after {
-                NONE => warm.length.min(self.view().tokens()),
-                _ => self.inherited(index),
+            let shared = inherited.map_or(alone, |warm| match (segment.after, parted) {
+                (NONE, _) => warm.length.min(self.view().tokens()),
+                (_, Some(same)) => same.max(alone),
+                (_, None) => self.inherited(index),
             });
             return Common::only(shared);
         };
@@ -520,20 +578,23 @@ impl Driver<'_, '_, '_> {
     }
 
     /// What the chain that this one was forked off has left in the cache.
-    fn adopt(&mut self, index: u32, start: Millis) {
+    fn adopt(&mut self, index: u32, start: Millis, parted: Option<u64>) {
         let Simulator { timeline, sizes, ref priors, .. } = *self.simulator;
         let Some(warm) = priors[index as usize].inherited.filter(|_| self.last.is_none()) else { return };
         let request = timeline.request(index);
-        let length = match timeline.segments[request.segment as usize].after {
-            NONE => warm.length,
-            after => {
+        let lengths = match (timeline.segments[request.segment as usize].after, parted, &self.base) {
+            (NONE, ..) => vec![warm.length],
+            (_, Some(same), Some(base)) => base.lengths.iter().copied().filter(|&length| length <= same).collect(),
+            (after, ..) => {
                 let base = timeline.request(after);
                 let answer: u64 = base.outputs.clone().map(|block| u64::from(sizes.tokens[block as usize])).sum();
-                self.inherited(index).saturating_sub(answer + base.usage.input)
+                vec![self.inherited(index).saturating_sub(answer + base.usage.input)]
             }
         };
         let last_use = start.saturating_sub(request.start.saturating_sub(warm.last_use));
-        self.cache.adopt(request.model, length, self.cache.tail_class(warm.class), last_use);
+        for length in lengths {
+            self.cache.adopt(request.model, length, self.cache.tail_class(warm.class), last_use);
+        }
     }
 
     /// Whether a hidden request has cached the answer before this request: some, with its size if the bill says it.

@@ -105,9 +105,10 @@ pub struct RequestMoment<'a> {
     pub timeline: &'a Timeline,
     /// Index into [`Timeline::requests`].
     pub request: u32,
-    /// Tokens of the context that was sent for the request before in this chain, as the stages left it; none at first.
+    /// Tokens of the context that was sent for the request before in this chain, as the stages left it; at first those of the
+    /// one that the chain was forked off, or none.
     pub sent_before: Option<u64>,
-    /// That context; none at first.
+    /// That context.
     pub before: Option<&'a ContextView>,
     /// Of its tokens, how many leading tokens were cached when it was sent (policies.md, only what is not yet cached may be
     /// cleared for free).
