@@ -145,6 +145,36 @@ fn what_is_cached_is_left_alone_on_request() {
     }
 }
 
+/// Clears, and then leaves the first prompt out, as a later stage may.
+struct ThenWithoutPrompt(Micro);
+
+impl Stage for ThenWithoutPrompt {
+    fn begin(&mut self, timeline: &Timeline, chain: u32) {
+        self.0.begin(timeline, chain);
+    }
+
+    fn apply(&mut self, moment: &RequestMoment<'_>, view: &mut ContextView, aside: &mut StageOutput) {
+        self.0.apply(moment, view, aside);
+        view.items.retain(|item| item.key != ItemKey::Block(0));
+    }
+}
+
+#[test]
+fn what_is_cached_is_what_was_sent_in_the_end() {
+    let mut log = Story::new();
+    log.session("a", "/p").human(5_000).ask(0, 1_000, 1);
+    for chars in [200, 240, 160] {
+        log.calls("Bash", "", 5).result(chars).ask(1_000, 10, 1);
+    }
+    let journal = StageJournal::default();
+    let params = MicroParams { only_uncached: true, ..params() };
+    let stage = Micro::new(params, CompactionThresholds::shipped().clone(), journal.clone());
+    send(&log.done(), &mut ThenWithoutPrompt(stage));
+    // Behind the prompt that was not sent the first result had been sent and cached.
+    let cleared = journal.take();
+    assert_eq!(cleared.iter().map(|cleared| (cleared.request, cleared.block)).collect::<Vec<_>>(), [(2, 4)]);
+}
+
 #[test]
 fn what_is_cleared_stays_so_in_what_is_forked_off() {
     let mut log = Story::new();

@@ -79,11 +79,9 @@ impl Micro {
     /// The results of a context as the rule sees them, with the places of their items.
     fn results(&self, moment: &RequestMoment<'_>, view: &ContextView) -> Vec<(usize, ResultSize)> {
         let blocks = &moment.timeline.blocks;
-        let mut offset = view.prefix.tokens;
+        let cached = self.cached(moment);
         let mut results = Vec::new();
         for (place, item) in view.items.iter().enumerate() {
-            let start = offset;
-            offset += u64::from(item.tokens);
             let ItemKey::Block(index) = item.key else { continue };
             let block = &blocks[index as usize];
             if block.kind != BlockKind::ToolResult || !self.clears(moment.timeline, block) {
@@ -93,7 +91,7 @@ impl Micro {
             let is_free = is_new
                 && u64::from(block.bytes) >= self.params.min_bytes
                 && self.shortened(moment.timeline, *item) != *item
-                && !(self.params.only_uncached && start < moment.cached_before);
+                && !cached.contains(&index);
             let cleared_tokens = self.sheet.client.estimate(self.kept_chars(block.chars).min(item.kept_chars));
             let tokens =
                 if is_new { self.sheet.client.estimate(item.kept_chars.min(block.chars)) } else { cleared_tokens };
@@ -104,6 +102,18 @@ impl Micro {
             result.is_free = false;
         }
         results
+    }
+
+    /// What a cache holds of the context that was sent before, as all stages left it, where that is to be left alone.
+    fn cached(&self, moment: &RequestMoment<'_>) -> BTreeSet<u32> {
+        let Some(before) = moment.before.filter(|_| self.params.only_uncached) else { return BTreeSet::new() };
+        let mut end = before.prefix.tokens;
+        let is_cached = |item: &&Item| {
+            let start = end;
+            end += u64::from(item.tokens);
+            start < moment.cached_before
+        };
+        before.items.iter().take_while(is_cached).filter_map(|item| item.key.block()).collect()
     }
 
     fn clear(&mut self, moment: &RequestMoment<'_>, item: &mut Item, output: &mut StageOutput) {
