@@ -103,7 +103,7 @@ pub struct ContextPlaces {
 /// What is owed with requests of one group.
 #[derive(Default)]
 struct GroupDues {
-    /// By place: what is owed from there on, and what no longer is. A request notes few places, so many groups take little room.
+    /// By place: what is owed from there on, and what no longer is. A request notes few places: many groups take little room.
     steps: BTreeMap<usize, OwedStep>,
     /// The last of the requests.
     request: u32,

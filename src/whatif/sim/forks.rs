@@ -34,7 +34,7 @@ impl<T> ForkPoints<T> {
     }
 }
 
-/// The request that a chain was forked off. Nobody knows what was sent for one without usage, so of those it is the last one before
+/// The request that a chain was forked off. Nobody knows what was sent for one without usage: then it is the last one before
 /// it that has some.
 fn point(timeline: &Timeline, chain: u32) -> Option<u32> {
     let opening = timeline.segments.get(timeline.chain(chain).segments.start as usize)?;

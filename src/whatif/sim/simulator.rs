@@ -476,8 +476,8 @@ impl Driver<'_, '_, '_> {
         }
     }
 
-    /// Where a chain does not go on from all that was sent for the request that it was forked off: the leading tokens that are
-    /// the same. What the bill says went is in neither.
+    /// Where a chain does not go on from all that was sent for the request that it was forked off: the leading tokens that
+    /// are the same. What the bill says went is in neither.
     fn parted(&self, index: u32) -> Option<u64> {
         let base = self.base.as_ref().filter(|_| !self.is_plain)?;
         let ContextView { prefix, items } = self.view();

@@ -105,8 +105,8 @@ pub struct RequestMoment<'a> {
     pub timeline: &'a Timeline,
     /// Index into [`Timeline::requests`].
     pub request: u32,
-    /// Tokens of the context that was sent for the request before in this chain, as the stages left it; at first those of the
-    /// one that the chain was forked off, or none.
+    /// Tokens of the context that was sent for the request before in this chain, as the stages left it; at first those of
+    /// the one that the chain was forked off, or none.
     pub sent_before: Option<u64>,
     /// That context.
     pub before: Option<&'a ContextView>,
