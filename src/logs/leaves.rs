@@ -69,7 +69,8 @@ impl<'d, 'v> Tree<'d, 'v> {
             JsonKind::Object => {
                 let mut first = cursor.enter()?;
                 while let Some(key) = cursor.next_key(&mut first)? {
-                    self.member(cursor, self.draft.rules.key(key.0), branch, depth)?;
+                    let key = key.decode().unwrap_or_default();
+                    self.member(cursor, self.draft.rules.key(&key), branch, depth)?;
                 }
             }
             JsonKind::Array => {
@@ -204,8 +205,9 @@ impl Walk<'_, '_> {
                     if length > 0 {
                         self.path.push('.');
                     }
-                    self.path.push_str(self.draft.rules.key(key.0));
-                    self.value(cursor, key.0, depth + 1)?;
+                    let key = key.decode().unwrap_or_default();
+                    self.path.push_str(self.draft.rules.key(&key));
+                    self.value(cursor, &key, depth + 1)?;
                     self.path.truncate(length);
                 }
             }

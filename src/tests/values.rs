@@ -92,7 +92,7 @@ fn text_lists_paths_addresses_and_ids() {
 
 #[test]
 fn json_lists_scalars_by_path() {
-    let cases: [(&str, Lists); 9] = [
+    let cases: [(&str, Lists); 10] = [
         (
             r#"{"data":{"issues":[{"id":4711,"title":"On fire"},{"id":"4712","title":"x"}]}}"#,
             &[("$.data.issues[].id", &["4711", "4712"]), ("$.data.issues[].title", &["On fire"])],
@@ -107,6 +107,7 @@ fn json_lists_scalars_by_path() {
             r#"{"user 12":{"x":"one"},"a.b":{"x":"two"},"k12":{"x":"three"},"k1":{"x":"four"}}"#,
             &[("$.*.x", &["one", "two", "three"]), ("$.k1.x", &["four"])],
         ),
+        (r#"{"n\u0061me":"one","b\u0020c":"two"}"#, &[("$.name", &["one"]), ("$.*", &["two"])]),
         (
             r#"{"url":"HTTP","link":"http://A.example/b/","file":"src/a.rs","esc":"on\u0065 two"}"#,
             &[

@@ -244,7 +244,7 @@ fn each_scalar(
         JsonKind::Object => {
             let mut first = cursor.enter()?;
             while let Some(key) = cursor.next_key(&mut first)? {
-                each_scalar(cursor, key.0, depth + 1, take)?;
+                each_scalar(cursor, &key.decode().unwrap_or_default(), depth + 1, take)?;
             }
         }
         JsonKind::Array => {
@@ -305,7 +305,8 @@ impl Answer<'_> {
                 loop {
                     let start = cursor.pos();
                     let Some(key) = cursor.next_key(&mut first)? else { break };
-                    let name = if self.is_named { self.rules.name(key.0) } else { None };
+                    let key = key.decode().unwrap_or_default();
+                    let name = if self.is_named { self.rules.name(&key) } else { None };
                     self.unnamed += usize::from(name.is_none());
                     if length > 0 {
                         self.path.push('.');
