@@ -5,6 +5,7 @@
 //! *not followed* and not judged.
 
 use std::cmp::Ordering;
+use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
@@ -83,17 +84,25 @@ impl CallFields {
             };
             answer.fields.entry(symbols[row.name.0 as usize]).or_default().merge(field);
         }
-        let unnamed = self.names.intern(FieldRow::OTHER);
-        told.into_iter().for_each(|(key, answer)| self.answers.entry(key).or_default().merge(answer, unnamed));
+        for (key, answer) in told {
+            match self.answers.entry(key) {
+                Entry::Vacant(place) => _ = place.insert(answer),
+                Entry::Occupied(known) => known.into_mut().merge(answer, &self.names),
+            }
+        }
     }
 }
 
 impl JsonAnswer {
     /// Adds what a copy in another file says, which may have seen more of what came later. Without its call beside it no field has
-    /// a name: then it says nothing where another copy does.
-    fn merge(&mut self, copy: Self, unnamed: Sym) {
-        let names = |answer: &Self| answer.fields.keys().filter(|name| **name != unnamed).count();
-        match names(self).cmp(&names(&copy)) {
+    /// a name: then it says nothing where another copy does. Of two answers with other names the one with more of them counts.
+    fn merge(&mut self, copy: Self, names: &Names) {
+        let named = |answer: &Self| {
+            let texts = answer.fields.keys().map(|name| names.text(*name).to_owned());
+            let texts: BTreeSet<String> = texts.filter(|name| name != FieldRow::OTHER).collect();
+            (texts.len(), texts)
+        };
+        match named(self).cmp(&named(&copy)) {
             Ordering::Less => *self = copy,
             Ordering::Equal => {
                 self.tokens = self.tokens.max(copy.tokens);

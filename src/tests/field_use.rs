@@ -142,6 +142,30 @@ fn a_value_counts_for_every_answer_that_told_it_and_copies_are_one() {
 }
 
 #[test]
+fn an_escape_in_a_key_stands_for_its_character() {
+    let home = home_of(vec![
+        user("p", "go"),
+        calls("m1", "c1", TOOL, json!({})),
+        answers("c1", r#"{"na\u006de":"value-1","b\u0020c":"value-2"}"#),
+    ]);
+    let fields = fields(&home);
+    assert_eq!(fields.keys().map(String::as_str).collect::<Vec<_>>(), ["name", "other names"]);
+}
+
+/// A result with an image is not known by its text.
+#[test]
+fn of_copies_that_give_a_call_different_results_one_counts() {
+    let home = Home::new();
+    for (session, body) in [("s-main", json!({ "alpha": "value-1" })), ("s-later", json!({ "beta": "value-2" }))] {
+        let text = json!({ "type": "text", "text": body.to_string() });
+        let image = json!({ "type": "image", "source": { "type": "base64", "media_type": "image/png", "data": "AAAA" } });
+        let records = vec![user("p", "go"), calls("m1", "c1", TOOL, json!({})), answers("c1", vec![text, image])];
+        place(&home, session, records);
+    }
+    assert_eq!(fields(&home).keys().map(String::as_str).collect::<Vec<_>>(), ["beta"]);
+}
+
+#[test]
 fn keys_that_are_data_have_no_names_and_nothing_of_an_answer_stands_in_the_lake() {
     let body = json!({
         "by_user": { "jane.roe@secret.example": { "role": "secretrole-9" } },
