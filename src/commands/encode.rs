@@ -24,7 +24,7 @@ use crate::shell::context::Context;
 /// The body comes on standard input. Every encoding is read back: one that does not say what the body says is refused.
 /// With --print the winner itself goes to stdout, with --as any format; with --budget the body is cut to fit, and what is
 /// left out is said. If the body shows the text of files, only formats are chosen from which all of it can be quoted: --tool
-/// and --command tell what call answered with it, else its look decides.
+/// and --command tell what call gave it back, else its look decides.
 #[derive(clap::Args, Debug)]
 #[command(override_usage = "devboy encode [OPTIONS] < FILE")]
 pub struct Args {

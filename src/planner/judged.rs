@@ -143,12 +143,12 @@ fn notes(
         "a hit ends where the file is edited, a tool that invalidates it is called, or the context is compacted; a shell may \
          change anything, which is counted apart and ends no hit",
         "what the context has read before is not fetched again: a repeat is left to deduplication (`devboy replay`)",
-        "a prefetch saves a call, not tokens: its answer enters the context either way; unused answers stay outside of it, \
+        "a prefetch saves a call, not tokens: its result enters the context either way; unused results stay outside of it, \
          so waste costs executions",
-        "tokens are bytes of the answer by 4, as predictions are; overruns are known only where the agent got the answer",
+        "tokens are bytes of the result by 4, as predictions are; overruns are known only where the agent got the result",
         "the logs show every tool; an MCP server sees only its own calls, and could fetch none of the built-in ones",
         "hosts of addresses: n/a, since only their hashes are known, so only `rate_limit_host` limits calls per host",
-        "as published, the agent's own call runs although its answer is there, and one call may credit several prefetches",
+        "as published, the agent's own call runs although its result is there, and one call may credit several prefetches",
     ];
     notes.extend(fixed.map(str::to_owned));
     notes.push(intent_note(stage, arms));

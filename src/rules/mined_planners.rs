@@ -62,7 +62,7 @@ pub fn planners(stage: &PlannerStage, data: &Data) -> Result<Vec<Planner>> {
         mined_planner(stage, &annotations, &found, &|_, _| true)?,
         Planner {
             name: SELECTIVE,
-            about: "mined links, each call by what its answer looks like, from the threshold on that the training sessions set",
+            about: "mined links, each call by what its result looks like, from the threshold on that the training sessions set",
             models: selective,
             kind: PlannerKind::ByTable { table: learned.selectivity(), learned: Some(Box::new(learned)), numbers },
         },

@@ -124,7 +124,7 @@ const FIGURES: [ArmRow; 21] = [
     ("won", |arm| of_sent(arm, arm.total.ends[PrefetchEnd::Won])),
     ("wasted", |arm| of_sent(arm, arm.total.wasted())),
     ("calls added", |arm| thousands(arm.total.calls_added())),
-    ("answers waited", |arm| seconds(arm.total.waited_ms)),
+    ("results waited", |arm| seconds(arm.total.waited_ms)),
     ("calls spared", |arm| seconds(arm.total.spared_ms)),
     ("tokens unused", |arm| thousands(arm.net().unused_tokens)),
     ("hint tokens", |arm| thousands(arm.total.hint_tokens)),
@@ -312,7 +312,7 @@ fn words(arm: &PlannerArm) -> String {
     )
 }
 
-/// "−66 calls (12 saved, 78 added; 1,300 instead of 1,234), 45,000 tokens of cost (45,000 of unused answers, 0 of hints)"
+/// "−66 calls (12 saved, 78 added; 1,300 instead of 1,234), 45,000 tokens of cost (45,000 of unused results, 0 of hints)"
 pub fn net(arm: &PlannerArm) -> String {
     let Net { calls_off, calls_on, saved, added, unused_tokens, hint_tokens } = arm.net();
     let sign = if saved >= added { '+' } else { '−' };
@@ -344,7 +344,7 @@ pub fn seconds(ms: u64) -> String {
 
 fn bound(bound: &Bound) -> String {
     format!(
-        "Upper bound: {} of the {} calls that ran were new, had one argument, and were listed by an answer within three calls before \
+        "Upper bound: {} of the {} calls that ran were new, had one argument, and were listed by a result within three calls before \
          (in the whole context {}; with further arguments {}).",
         thousands(bound.reachable),
         thousands(bound.calls),

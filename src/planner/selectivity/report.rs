@@ -21,7 +21,7 @@ const CELLS_MAX: usize = 12;
 /// Points of the curve that are shown on either side of the chosen one; JSON has all.
 const POINTS_BESIDE: usize = 3;
 
-/// The answer first: what is fetched, and how often that is what was asked for.
+/// What matters first: what is fetched, and how often that is what was asked for.
 pub fn words(learned: &Learned) -> Vec<String> {
     let Some((chosen, judged)) = learned.backtest.chosen.as_ref().zip(learned.judged.as_ref()) else {
         return vec![format!(
@@ -33,12 +33,12 @@ pub fn words(learned: &Learned) -> Vec<String> {
     let mut lines = vec![
         format!(
             "selective: a call is prefetched where at least {} of its kind were exactly what came next; chosen on \
-             the training sessions, each judged by the others: {}, {} of the answers with a candidate",
+             the training sessions, each judged by the others: {}, {} of the results with a candidate",
             whole_percent(chosen.threshold),
             shares(chosen.exact, chosen.exact_sessions),
             percent(chosen.coverage),
         ),
-        format!("on the judged sessions: {} of the answers with a candidate", percent(judged[0].coverage)),
+        format!("on the judged sessions: {} of the results with a candidate", percent(judged[0].coverage)),
     ];
     for (window, point) in WaitWindow::ALL.into_iter().zip(judged) {
         let exact = shares(point.exact, point.exact_sessions);
