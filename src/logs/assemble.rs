@@ -105,11 +105,12 @@ fn facts(file: &SourceRows, names: &Names) -> FileFacts {
             facts.add(At::Part(number), &[b"p", &part.to_le_bytes(), &words]);
         }
     }
-    if rows.marks.iter().any(|mark| mark.kind == MarkKind::Copied) {
+    let marks = marks(file);
+    if matches!(marks, Cow::Owned(_)) {
         facts.forked();
     }
     // What was said is a fact as a prompt; where it stands in the tree is not.
-    for mark in marks(file).iter().filter(|mark| mark.kind.is_event()) {
+    for mark in marks.iter().filter(|mark| mark.kind.is_event()) {
         facts.add(At::Record(mark.record), &[&[mark.kind as u8], &mark.id.0, &mark.other.0, &reader(mark.chain)]);
     }
     facts
@@ -188,7 +189,7 @@ fn last_before(marks: &BTreeMap<u32, Vec<Mark>>, asked: &ToolUse) -> Id {
 }
 
 /// The marks of a file, by the names that originals have: records behind a copy in a fork know it by its own. Where it stood may
-/// have been read at another time.
+/// have been read at another time. Borrowed of a file without such a copy.
 fn marks(file: &SourceRows) -> Cow<'_, [MarkRow]> {
     let marks = &file.rows.marks;
     let copied = marks.iter().filter(|mark| mark.kind == MarkKind::Copied);

@@ -14,7 +14,6 @@ use crate::base::error::{Error, Result};
 use crate::base::id::{Id, IdMap};
 use crate::frames::input::Input;
 use crate::frames::input::timeline::TimelineDetail;
-use crate::logs::history::History;
 use crate::logs::timeline::requests::Timeline;
 use crate::replay::input::ReplayInput;
 use crate::replay::reach::Reach;
@@ -49,7 +48,7 @@ impl ReplayedLayers {
         settings: &Settings,
         reach: Option<&Reach>,
     ) -> Self {
-        let places = places_in(timeline, &laid.history);
+        let places = places_in(timeline);
         let replayed = |extended: bool| {
             let scenario = Scenario::new(settings, &laid.tape, laid.options(extended));
             let scenario = reach.map_or(scenario.clone(), |reach| scenario.within(reach, &laid.tape));
@@ -69,8 +68,8 @@ impl ReplayedLayers {
     }
 }
 
-/// Where each call of a history stands in the timeline.
-fn places_in(timeline: &Timeline, history: &History) -> Vec<Option<u32>> {
+/// Where calls stand in the timeline, by the message that asked and the id.
+fn places_in(timeline: &Timeline) -> IdMap<(Id, Id), u32> {
     let mut known: IdMap<(Id, Id), u32> = IdMap::default();
     for (index, call) in (0..).zip(&timeline.calls).filter(|(_, call)| call.id.is_some()) {
         let message = timeline.request(timeline.request_of_block(call.asked)).id;
@@ -79,11 +78,14 @@ fn places_in(timeline: &Timeline, history: &History) -> Vec<Option<u32>> {
             known.entry((message, call.id)).or_insert(index);
         }
     }
-    history.calls.iter().map(|call| known.get(&(call.message, call.id)).copied()).collect()
+    known
 }
 
-fn sent(laid: &ReplayInput, scenario: &Scenario, places: &[Option<u32>]) -> Vec<SentResult> {
-    let call_of = |response: u32| places[response as usize];
+fn sent(laid: &ReplayInput, scenario: &Scenario, places: &IdMap<(Id, Id), u32>) -> Vec<SentResult> {
+    let call_of = |response: u32| {
+        let call = &laid.history.calls[response as usize];
+        places.get(&(call.message, call.id)).copied()
+    };
     let mut sent = Vec::new();
     replay_each(&laid.tape, scenario, &mut |index, decision| {
         let response = &laid.tape.responses[index as usize];
