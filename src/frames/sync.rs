@@ -426,6 +426,10 @@ fn plan<'a>(scope: &SyncScope<'a>, stored: &mut StoredFiles, without_lake: bool,
     let files: Vec<(&LogFile, Id)> = scope.listing.files.iter().map(|file| (file, source_key(file))).collect();
     let mut gone = stored.gone(scope);
     let gone_bytes: BTreeSet<u64> = gone.keys().map(|(_, bytes)| *bytes).collect();
+    let mut moved = |stored: &mut StoredFiles, content: Id, bytes: u64| {
+        let key = gone.get_mut(&(content, bytes))?.pop()?;
+        stored.sources.remove(&key)
+    };
     let digests: Vec<Option<std::io::Result<Digest>>> = scope.pool.install(|| {
         let digests = files.par_iter().map(|(file, key)| {
             let known = stored.sources.get(key);
@@ -447,11 +451,19 @@ fn plan<'a>(scope: &SyncScope<'a>, stored: &mut StoredFiles, without_lake: bool,
         };
         let mut known = stored.sources.get(&key).cloned();
         let mut start = digest.map(|digest| digest.start);
-        if known.is_none()
-            && let Some(whole) = digest.map(|digest| digest.whole)
-        {
-            known = gone.remove(&(whole, file.bytes)).and_then(|key| stored.sources.remove(&key));
-            start = Some(whole);
+        match (&mut known, digest.map(|digest| digest.whole)) {
+            (None, Some(whole)) => {
+                known = moved(stored, whole, file.bytes);
+                start = Some(whole);
+            }
+            // A run over another root has found it where it was moved to.
+            (Some(known), _) if !known.roots.contains(&scope.roots[file.root]) => {
+                let before = moved(stored, known.content, known.bytes);
+                known.roots.extend(before.into_iter().flat_map(|before| before.roots));
+                known.roots.sort_unstable();
+                known.roots.dedup();
+            }
+            _ => {}
         }
         let fate = match &known {
             Some(_) if failure.is_some() => FileUpdate::Unchanged,
@@ -707,10 +719,10 @@ impl StoredFiles {
         StoredSource { number, ..StoredSource::default() }
     }
 
-    /// Keys of sources whose files are gone, by content and size: a new file with that content was moved. What lies
+    /// Keys of sources whose files are gone, by content and size: a new file with such a content was moved. What lies
     /// outside of the roots of this run is not gone, nor what lies in a place that cannot be looked into. What was once
     /// found under one of its roots is gone from there, whatever folders of it were asked about as well.
-    fn gone(&self, scope: &SyncScope<'_>) -> BTreeMap<(Id, u64), Id> {
+    fn gone(&self, scope: &SyncScope<'_>) -> BTreeMap<(Id, u64), Vec<Id>> {
         if !scope.listing.unreadable.is_empty() {
             return BTreeMap::new();
         }
@@ -723,8 +735,11 @@ impl StoredFiles {
                 && known.roots.iter().any(|root| seen.contains(root))
                 && known.content.is_some()
         };
-        let gone = self.sources.values().filter(is_gone);
-        gone.map(|known| ((known.content, known.bytes), known.key)).collect()
+        let mut gone: BTreeMap<(Id, u64), Vec<Id>> = BTreeMap::new();
+        for known in self.sources.values().filter(is_gone) {
+            gone.entry((known.content, known.bytes)).or_default().push(known.key);
+        }
+        gone
     }
 
     /// Sources of these roots that are no longer on disk.

@@ -138,6 +138,31 @@ fn a_moved_log_counts_once() {
     assert_eq!(facts(&before), facts(&after));
 }
 
+#[test]
+fn copies_that_were_moved_together_count_as_often_as_before() {
+    let home = home_with(6);
+    let (old, new) = (home.logs().join("-home-u-secretproject"), home.logs().join("-home-u-renamed"));
+    std::fs::copy(old.join("one.jsonl"), old.join("two.jsonl")).unwrap();
+    let before = home.json(&["ingest"]);
+    std::fs::rename(old, new).unwrap();
+    let after = home.json(&["ingest"]);
+    assert_eq!(after["inputs"]["kept_after_deletion"], 0);
+    assert_eq!(facts(&before), facts(&after));
+}
+
+#[test]
+fn a_moved_log_counts_once_though_where_it_went_was_asked_about_first() {
+    let home = Home::new();
+    home.write("all/x/one.jsonl", session("one", 6));
+    let ingest = |dir: &str| home.json(&["ingest", "--input-dir", &home.path(dir).display().to_string()]);
+    let before = ingest("all");
+    std::fs::rename(home.path("all/x"), home.path("all/y")).unwrap();
+    ingest("all/y");
+    let after = ingest("all");
+    assert_eq!(after["inputs"]["kept_after_deletion"], 0);
+    assert_eq!(facts(&before), facts(&after));
+}
+
 /// Whatever folder was asked about in between.
 #[test]
 fn a_project_that_was_renamed_counts_once_though_it_was_asked_about_by_itself() {
