@@ -282,6 +282,8 @@ pub struct FileText {
     programs: WordSet,
     /// Of these, the ones that show what comes through a pipe.
     filters: BTreeSet<String>,
+    /// Programs that show what is substituted in their arguments.
+    printers: BTreeSet<String>,
     /// Options with which a program numbers the lines.
     numbering: BTreeMap<String, Vec<String>>,
     /// Options with which a program shows no lines.
@@ -311,6 +313,10 @@ impl FileText {
         let mut commands = Commands::of(command);
         let mut showing = None;
         while let Some(words) = commands.next() {
+            if self.printers.contains(&*program_of(&words[0])) && depth < NESTED_MAX {
+                let inner = commands.substituted.iter().map(|inner| self.command(inner, depth + 1));
+                showing = inner.fold(showing, Ord::max);
+            }
             for (place, word) in words.iter().enumerate() {
                 if word.contains(char::is_whitespace) && depth < NESTED_MAX {
                     showing = showing.max(self.command(word, depth + 1));

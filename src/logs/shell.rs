@@ -13,8 +13,8 @@ pub(super) type Word<'a> = Cow<'a, str>;
 /// Words kept of a command. What follows is only read over.
 const WORDS_MAX: usize = 64;
 
-/// Iterates over the simple commands of a text, each as its words with quotes resolved. A substitution is left out, but
-/// for the `$` or back-tick that begins it.
+/// Iterates over the simple commands of a text, each as its words with quotes resolved. Of a substitution the `$` or back-tick
+/// that begins it is left in its word; the commands in it stand apart.
 #[derive(Default)]
 pub struct Commands<'a> {
     text: &'a [u8],
@@ -26,6 +26,8 @@ pub struct Commands<'a> {
     target: Option<Target>,
     /// End marks of here-documents that begin on the next line.
     end_marks: Vec<Cow<'a, [u8]>>,
+    /// What the last command puts the output of in its place.
+    pub substituted: Vec<Word<'a>>,
     /// Whether a comment was met so far.
     pub has_comment: bool,
     /// Whether the last command reads what the one before writes.
@@ -56,6 +58,7 @@ impl<'a> Iterator for Commands<'a> {
     type Item = Vec<Word<'a>>;
 
     fn next(&mut self) -> Option<Vec<Word<'a>>> {
+        self.substituted.clear();
         while let Some(byte) = self.take() {
             let is_pipe = byte == b'|' && self.rest.first() != Some(&b'|');
             let ends = self.step(byte);
@@ -200,12 +203,15 @@ impl<'a> Commands<'a> {
         self.push(self.taken(1));
         match (byte, self.rest.first()) {
             (b'`', _) => {
-                self.skip_until(b'`');
+                let inner = self.skip_until(b'`');
                 self.take();
+                self.substituted.push(text(Cow::Borrowed(inner)));
             }
             (_, Some(b'(')) => {
                 self.take();
+                let rest = self.rest;
                 self.skip_nested(b')');
+                self.substituted.push(text(Cow::Borrowed(&rest[..rest.len() - self.rest.len()])));
             }
             (_, Some(b'{')) => {
                 self.take();
