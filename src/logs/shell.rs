@@ -223,6 +223,8 @@ impl<'a> Commands<'a> {
 
     /// Passes over what an opening bracket encloses, the bracket having been taken.
     fn skip_nested(&mut self, close: u8) {
+        // `$((1 << 2))`
+        let is_sum = self.rest.starts_with(b"(");
         let mut closes = vec![close];
         while let Some(close) = closes.last().copied() {
             let Some(byte) = self.take() else { return };
@@ -231,6 +233,7 @@ impl<'a> Commands<'a> {
                 b'\\' => drop(self.take()),
                 b'(' => closes.push(b')'),
                 b'"' => closes.push(b'"'),
+                b'<' if close == b')' && !is_sum && self.rest.starts_with(b"<") => self.skip_document(),
                 b'\'' if close != b'"' => {
                     self.skip_until(b'\'');
                     self.take();
@@ -238,6 +241,20 @@ impl<'a> Commands<'a> {
                 _ => {}
             }
         }
+    }
+
+    /// Passes over a here-document in a substitution, the first `<` having been taken: its quotes and brackets are text.
+    fn skip_document(&mut self) {
+        let more = self.rest.iter().take_while(|next| **next == b'<').count();
+        self.rest = &self.rest[more..];
+        if more > 1 {
+            return;
+        }
+        let opening = self.take_line();
+        let start = opening.iter().position(|byte| !b"-'\"\\ ".contains(byte)).unwrap_or(opening.len());
+        let length = opening[start..].iter().take_while(|byte| byte.is_ascii_alphanumeric() || **byte == b'_').count();
+        let end_mark = &opening[start..start + length];
+        while !self.rest.is_empty() && self.take_line().trim_ascii() != end_mark {}
     }
 
     /// `>`, `>>`, `<`, `<<`, `<<<`, `>&`, `<(…)` and so on: the next word is no part of the command.

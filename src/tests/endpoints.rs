@@ -90,6 +90,8 @@ fn the_effective_command_counts() {
         ("A=(1 2 3); ls", "fs_list"),
         ("a+=1 b[2]=3 ls", "fs_list"),
         ("export A=$(cat <<'EOF'\nit's\nEOF\n)", "bash_export"),
+        ("A=$(cat <<-'EOF'\nit's 1)\n\tEOF\n)\ngit status", "git_status"),
+        ("A=$((1<<2))\nB=$(cat <<<x)\nls", "fs_list"),
         ("sleep 5; echo '--- x ---'; gh pr view", "bash_gh"),
         ("strip() { sed s/a/b/; }\nls", "textproc"),
         ("sudo -i", "bash_sudo"),

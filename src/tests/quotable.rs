@@ -142,6 +142,7 @@ fn calls_are_told_by_what_they_show() {
                 "echo \"$(cat x)\"",
                 "cd a; printf '%s' `head -3 x`",
                 "tr a-z A-Z < x",
+                "git commit -m \"$(cat <<'EOF'\nit's\nEOF\n)\" && git show HEAD",
             ][..],
         ),
         (
