@@ -108,6 +108,12 @@ pub fn mcp_server(tool: &str) -> Option<&str> {
     Some(rest.split_once("__").map_or(rest, |(server, _)| server))
 }
 
+/// Whether a tool is listed: by its name, or one of an MCP server by what follows the server's.
+pub fn is_listed(tool: &str, listed: &[String]) -> bool {
+    let bare = tool.strip_prefix("mcp__").and_then(|rest| rest.rsplit_once("__")).map(|(_, name)| name);
+    listed.iter().any(|name| name == tool || Some(name.as_str()) == bare)
+}
+
 /// Whether a tool is one of an MCP server, whose name (as it stands in the names of its tools) may hold `__` itself. Of two
 /// servers of which one is called like the beginning of the other, both have it.
 pub fn is_of_mcp_server(tool: &str, server: &str) -> bool {

@@ -143,6 +143,20 @@ impl Endpoints {
         }
     }
 
+    /// Whether a call is of one of these classes, and so is every command of it that prints something.
+    pub fn is_wholly(&self, classes: &[String], tool: &str, input: EndpointArguments<'_>) -> bool {
+        let is_listed = |class: &str| classes.iter().any(|listed| listed == class);
+        let is_other = |words: Vec<Word<'_>>| {
+            self.unwrapped(&words).is_some_and(|words| {
+                let program = program_of(&words[0]);
+                let is_silent =
+                    self.passed_over.contains(&*program) && !self.file_text.printers.contains(&*program);
+                !is_silent && !is_listed(self.program_class(&program, &words[1..]))
+            })
+        };
+        is_listed(&self.class(tool, input)) && !Commands::of(input.command.unwrap_or_default()).any(is_other)
+    }
+
     /// The class of the first command that does something: neither prepares the shell nor runs another command.
     fn command_class(&self, command: &str) -> &str {
         let mut commands = Commands::of(command);

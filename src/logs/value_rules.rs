@@ -4,6 +4,7 @@
 use memchr::{memchr, memmem, memrchr};
 use serde::Deserialize;
 
+use crate::base::names::is_listed;
 use crate::logs::path::has_drive;
 use crate::logs::values::List;
 
@@ -68,8 +69,7 @@ impl ValueRules {
 
     /// Whether a list is kept of the answers of a tool.
     pub fn keeps(&self, tool: &str, list: &List) -> bool {
-        let shows_data = || self.data_tools.iter().any(|name| name == tool);
-        !(list.is_json() && shows_data() || list.is_taken() && !self.is_listing(tool))
+        !(list.is_json() && is_listed(tool, &self.data_tools) || list.is_taken() && !self.is_listing(tool))
     }
 
     /// Whether the published planner takes the answers of a tool apart by lines.

@@ -179,6 +179,8 @@ fn keys_that_are_data_have_no_names_and_nothing_of_an_answer_stands_in_the_lake(
         answers("c2", json!({ "secretkey": "secretvalue-4" }).to_string()),
         calls("m3", "c3", "Bash", json!({ "command": "cd /x && gh pr list --json number,headRefName" })),
         answers("c3", json!([{ "number": 5150, "headRefName": "fix/secretvalue-5" }]).to_string()),
+        calls("m5", "c5", "mcp__files__read_file", json!({})),
+        answers("c5", json!({ "secretkey_of_file": "secretvalue-6" }).to_string()),
         writes("m4", "secretvalue-1 and fix/secretvalue-5"),
     ]);
     let report = home.json(&["mine", "fields", "--explain"]);
@@ -196,6 +198,7 @@ fn keys_that_are_data_have_no_names_and_nothing_of_an_answer_stands_in_the_lake(
         row("list", "other names", 1),
         row("list", "plain_key", 0),
         row("Bash: fs_read", "other names", 0),
+        row("read_file", "other names", 0),
         row("Bash: bash_gh", "[].number", 0),
         row("Bash: bash_gh", "[].headRefName", 1),
     ];
@@ -207,6 +210,24 @@ fn keys_that_are_data_have_no_names_and_nothing_of_an_answer_stands_in_the_lake(
     assert!(!report.to_string().contains("tracker"), "the server has a pseudonym");
     let named = home.run(&["mine", "fields", "--names"]);
     assert!(named.out.contains(TOOL), "{}", named.out);
+}
+
+#[test]
+fn keys_have_names_only_where_every_program_that_prints_has_keys_of_its_own() {
+    let of_file = json!({ "secretkey": "value-number-1" }).to_string();
+    for (command, name) in [
+        ("cd /x && gh pr view 1 --json number", "secretkey"),
+        ("gh pr view 1; cat /srv/private.json", "other names"),
+        ("gh pr view 1 | jq '{secretkey: .number}'", "other names"),
+        ("gh auth status && echo \"$(cat /srv/private.json)\"", "other names"),
+    ] {
+        let home = home_of(vec![
+            user("p", "go"),
+            calls("m1", "c1", "Bash", json!({ "command": command })),
+            answers("c1", of_file.clone()),
+        ]);
+        assert_eq!(fields(&home).keys().map(String::as_str).collect::<Vec<_>>(), [name], "{command}");
+    }
 }
 
 /// Other makers' models number their calls anew in each answer.

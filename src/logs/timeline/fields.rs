@@ -12,7 +12,7 @@ use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 use crate::base::id::work;
 use crate::base::id::{Id, IdMap, IdSet};
 use crate::base::json::{Cursor, JsonKind, RawStr};
-use crate::base::names::Names;
+use crate::base::names::{Names, is_listed};
 use crate::logs::endpoint::{EndpointArguments, Endpoints};
 use crate::logs::field::FieldResult;
 use crate::logs::message::InputFields;
@@ -80,7 +80,7 @@ impl<'r> FieldFollower<'r> {
     /// Takes the input of a call, as compact JSON.
     pub fn call(&mut self, spot: TextSpot, call: Id, tool: &str, input: &[u8]) {
         let rules = &self.rules.fields;
-        let is_named = !rules.data_tools.iter().any(|name| name == tool) || self.is_named_endpoint(tool, input);
+        let is_named = !is_listed(tool, &rules.data_tools) || self.is_named_endpoint(tool, input);
         // Without an id nobody can tell whose the answer is.
         if call.is_some() {
             self.asked.insert((spot.chain, call), Asked { message: spot.message, is_named });
@@ -142,10 +142,8 @@ impl<'r> FieldFollower<'r> {
     /// Whether the keys that a program prints are its own.
     fn is_named_endpoint(&self, tool: &str, input: &[u8]) -> bool {
         let command = InputFields::of(input).command.and_then(RawStr::text);
-        let class = self
-            .endpoints
-            .class(tool, EndpointArguments { command: command.as_deref(), ..EndpointArguments::default() });
-        self.rules.fields.named_endpoints.iter().any(|known| *known == class)
+        let input = EndpointArguments { command: command.as_deref(), ..EndpointArguments::default() };
+        self.endpoints.is_wholly(&self.rules.fields.named_endpoints, tool, input)
     }
 
     /// Waits for a value from now on; false if it is known already.
