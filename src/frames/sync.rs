@@ -457,7 +457,7 @@ fn plan<'a>(scope: &SyncScope<'a>, stored: &mut StoredFiles, without_lake: bool,
                 start = Some(whole);
             }
             // A run over another root has found it where it was moved to.
-            (Some(known), _) if !known.roots.contains(&scope.roots[file.root]) => {
+            (Some(known), _) if !scope.roots[file.root].iter().any(|name| known.roots.contains(name)) => {
                 let before = moved(stored, known.content, known.bytes);
                 known.roots.extend(before.into_iter().flat_map(|before| before.roots));
                 known.roots.sort_unstable();
@@ -720,21 +720,16 @@ impl StoredFiles {
     }
 
     /// Keys of sources whose files are gone, by content and size: a new file with such a content was moved. What lies
-    /// outside of the roots of this run is not gone, nor what lies in a place that cannot be looked into. What was once
-    /// found under one of its roots is gone from there, whatever folders of it were asked about as well.
+    /// outside of the roots of this run is not gone, and nothing is where a place cannot be looked into; one that is not there any
+    /// more may have been moved as a whole. What was once found under one of its roots is gone from there, whatever folders of it
+    /// were asked about as well.
     fn gone(&self, scope: &SyncScope<'_>) -> BTreeMap<(Id, u64), Vec<Id>> {
         if !scope.listing.unreadable.is_empty() {
             return BTreeMap::new();
         }
         let listed: BTreeSet<Id> = scope.listing.files.iter().map(source_key).collect();
-        let found = scope.roots.iter().zip(&scope.listing.roots);
-        let seen: BTreeSet<Id> =
-            found.filter(|(_, place)| !place.as_os_str().is_empty()).flat_map(|(root, _)| *root).collect();
-        let is_gone = |known: &&StoredSource| {
-            !listed.contains(&known.key)
-                && known.roots.iter().any(|root| seen.contains(root))
-                && known.content.is_some()
-        };
+        let is_gone =
+            |known: &&StoredSource| !listed.contains(&known.key) && scope.is_ours(known) && known.content.is_some();
         let mut gone: BTreeMap<(Id, u64), Vec<Id>> = BTreeMap::new();
         for known in self.sources.values().filter(is_gone) {
             gone.entry((known.content, known.bytes)).or_default().push(known.key);

@@ -149,8 +149,7 @@ impl Endpoints {
         let is_other = |words: Vec<Word<'_>>| {
             self.unwrapped(&words).is_some_and(|words| {
                 let program = program_of(&words[0]);
-                let is_silent =
-                    self.passed_over.contains(&*program) && !self.file_text.printers.contains(&*program);
+                let is_silent = self.passed_over.contains(&*program) && !self.file_text.printers.contains(&*program);
                 !is_silent && !is_listed(self.program_class(&program, &words[1..]))
             })
         };

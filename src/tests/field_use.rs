@@ -158,7 +158,8 @@ fn of_copies_that_give_a_call_different_results_one_counts() {
     let home = Home::new();
     for (session, body) in [("s-main", json!({ "alpha": "value-1" })), ("s-later", json!({ "beta": "value-2" }))] {
         let text = json!({ "type": "text", "text": body.to_string() });
-        let image = json!({ "type": "image", "source": { "type": "base64", "media_type": "image/png", "data": "AAAA" } });
+        let image =
+            json!({ "type": "image", "source": { "type": "base64", "media_type": "image/png", "data": "AAAA" } });
         let records = vec![user("p", "go"), calls("m1", "c1", TOOL, json!({})), answers("c1", vec![text, image])];
         place(&home, session, records);
     }

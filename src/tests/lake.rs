@@ -151,6 +151,17 @@ fn copies_that_were_moved_together_count_as_often_as_before() {
 }
 
 #[test]
+fn logs_count_once_though_the_whole_place_was_moved() {
+    let home = home_with(6);
+    let before = home.json(&["ingest"]);
+    std::fs::create_dir_all(home.path(".config")).unwrap();
+    std::fs::rename(home.path(".claude"), home.path(".config/claude")).unwrap();
+    let after = home.json(&["ingest"]);
+    assert_eq!(after["inputs"]["kept_after_deletion"], 0);
+    assert_eq!(facts(&before), facts(&after));
+}
+
+#[test]
 fn a_moved_log_counts_once_though_where_it_went_was_asked_about_first() {
     let home = Home::new();
     home.write("all/x/one.jsonl", session("one", 6));
