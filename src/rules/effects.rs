@@ -23,7 +23,7 @@ use crate::rules::gate::ProposalGate;
 use crate::rules::proposal::{proposed, settle};
 use crate::rules::responses::Responses;
 use crate::rules::statistics::{Effects, effects as effect_numbers};
-use crate::rules::{REGISTER, Speaks, judge_events, r6_cost_models, statistics};
+use crate::rules::{REGISTER, Speaks, e1_extended_formats, judge_events, r6_cost_models, statistics};
 use crate::settings::entries::{Journal, JournalEntry, SettingsReach};
 use crate::settings::finding::{Delta, Finding, Verdict};
 use crate::settings::{Effective, Settings, SettingsFile, View, journal_of, reverse, what_if};
@@ -66,8 +66,8 @@ pub fn of_pipeline(
     Ok(rows(&attempts, &numbers, &effects))
 }
 
-/// The configuration as it was before these rules wrote to it: in the weeks of the past nothing of theirs was written. What
-/// held them then holds them in the next run, whatever this one writes.
+/// The configuration as it was before these rules, and E1, wrote to it: in the weeks of the past nothing of theirs was
+/// written. What held them then holds them in the next run, whatever this one writes.
 fn without_rules(file: &SettingsFile) -> Result<SettingsFile> {
     let mut file = file.clone();
     if !file.existed {
@@ -76,7 +76,7 @@ fn without_rules(file: &SettingsFile) -> Result<SettingsFile> {
     let journal = journal_of(&file)?;
     for (entry, standing) in journal.entries.iter().zip(journal.standings()).rev() {
         let mut own = JournalEntry { restore: None, ..entry.clone() };
-        own.changes.retain(|change| is_of_pipeline(&change.rule));
+        own.changes.retain(|change| is_of_pipeline(&change.rule) || change.rule == e1_extended_formats::RULE.id);
         if entry.undoes.is_none() && !standing.is_undone() && !own.changes.is_empty() {
             file = SettingsFile::parse(&file.path, &reverse(&file, &own)?.text)?;
         }

@@ -191,10 +191,12 @@ fn the_backtest_says_how_often_effects_came_true() {
         let rows = report["statistics"].as_array().unwrap().iter();
         rows.filter(|row| row["statistic"].as_str().unwrap().contains("of R")).cloned().collect::<Vec<_>>()
     };
-    assert_eq!(home.run(&["tune", "analyze", "--from-claude-logs"]).exit, Exit::Done);
+    let analyze = || home.run(&["tune", "analyze", "--from-claude-logs", "--extended-formats"]);
+    assert_eq!(analyze().exit, Exit::Done);
     let written = std::fs::read_to_string(home.config()).unwrap();
     assert_eq!(of_pipeline(&home.json(&["tune", "backtest"])), of_pipeline(&report), "{written}");
-    let second = home.run(&["tune", "analyze", "--from-claude-logs"]);
+    assert!(written.contains("formats_enabled"), "{written}");
+    let second = analyze();
     assert!(second.err.contains("# nothing to change"), "{}{}", second.out, second.err);
     // What a person writes is theirs.
     home.write(".config/devboy/pipeline_config.toml", "[dedup]\nlru_size = 50\n");
