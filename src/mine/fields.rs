@@ -84,12 +84,10 @@ impl CallFields {
             };
             answer.fields.entry(symbols[row.name.0 as usize]).or_default().merge(field);
         }
-        for (key, answer) in told {
-            match self.answers.entry(key) {
-                Entry::Vacant(place) => _ = place.insert(answer),
-                Entry::Occupied(known) => known.into_mut().merge(answer, &self.names),
-            }
-        }
+        told.into_iter().for_each(|(key, answer)| match self.answers.entry(key) {
+            Entry::Vacant(place) => _ = place.insert(answer),
+            Entry::Occupied(known) => known.into_mut().merge(answer, &self.names),
+        });
     }
 }
 
