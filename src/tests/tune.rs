@@ -167,7 +167,7 @@ fn the_block_for_all_others_speaks_for_a_tool_without_one() {
 #[test]
 fn what_a_person_wrote_is_kept_and_a_pin_is_never_touched() {
     let home = busy_home();
-    let old = "schema_version = 4\n\n[profiles.llm]\nactive = \"auto\" # pin\n\n[tools.Grep]\nvalue_class = \"optional\"\n\n[tools.Read] # pin\nspeculate = false\n";
+    let old = "schema_version = 4\n\n[profiles.llm]\nactive = \"auto\" # pin\n\n[tools.Grep]\nvalue_class = \"optional\"\n\n[tools.Read] # pin\nside_effect_class = \"read_only\"\n";
     home.write(".config/devboy/pipeline_config.toml", old);
     let outcome = home.run(&with(&["--explain"]));
     let text = std::fs::read_to_string(home.config()).unwrap();
