@@ -12,6 +12,8 @@ pub(super) type Word<'a> = Cow<'a, str>;
 
 /// Words kept of a command. What follows is only read over.
 const WORDS_MAX: usize = 64;
+/// Shifts for which the end of a here-document is looked for.
+const SHIFTS_MAX: u8 = 64;
 
 /// Iterates over the simple commands of a text, each as its words with quotes resolved. Of a substitution the `$` or back-tick
 /// that begins it is left in its word; the commands in it stand apart.
@@ -26,6 +28,8 @@ pub struct Commands<'a> {
     target: Option<Target>,
     /// End marks of here-documents that begin on the next line.
     end_marks: Vec<Cow<'a, [u8]>>,
+    /// What looked like here-documents in substitutions so far.
+    shifts: u8,
     /// What the last command puts the output of in its place.
     pub substituted: Vec<Word<'a>>,
     /// Whether a comment was met so far.
@@ -223,8 +227,6 @@ impl<'a> Commands<'a> {
 
     /// Passes over what an opening bracket encloses, the bracket having been taken.
     fn skip_nested(&mut self, close: u8) {
-        // `$((1 << 2))`
-        let is_sum = self.rest.starts_with(b"(");
         let mut closes = vec![close];
         while let Some(close) = closes.last().copied() {
             let Some(byte) = self.take() else { return };
@@ -233,7 +235,7 @@ impl<'a> Commands<'a> {
                 b'\\' => drop(self.take()),
                 b'(' => closes.push(b')'),
                 b'"' => closes.push(b'"'),
-                b'<' if close == b')' && !is_sum && self.rest.starts_with(b"<") => self.skip_document(),
+                b'<' if close == b')' && self.rest.starts_with(b"<") => self.skip_document(),
                 b'\'' if close != b'"' => {
                     self.skip_until(b'\'');
                     self.take();
@@ -243,18 +245,25 @@ impl<'a> Commands<'a> {
         }
     }
 
-    /// Passes over a here-document in a substitution, the first `<` having been taken: its quotes and brackets are text.
+    /// Passes over a here-document in a substitution, the first `<` having been taken: its quotes and brackets are text. What no
+    /// line ends is a shift: `$((1 << 2))`.
     fn skip_document(&mut self) {
         let more = self.rest.iter().take_while(|next| **next == b'<').count();
         self.rest = &self.rest[more..];
-        if more > 1 {
+        if more > 1 || self.shifts == SHIFTS_MAX {
             return;
         }
+        let behind = self.rest;
         let opening = self.take_line();
         let start = opening.iter().position(|byte| !b"-'\"\\ ".contains(byte)).unwrap_or(opening.len());
         let length = opening[start..].iter().take_while(|byte| byte.is_ascii_alphanumeric() || **byte == b'_').count();
         let end_mark = &opening[start..start + length];
-        while !self.rest.is_empty() && self.take_line().trim_ascii() != end_mark {}
+        while !self.rest.is_empty() {
+            if self.take_line().trim_ascii() == end_mark {
+                return;
+            }
+        }
+        (self.rest, self.shifts) = (behind, self.shifts + 1);
     }
 
     /// `>`, `>>`, `<`, `<<`, `<<<`, `>&`, `<(…)` and so on: the next word is no part of the command.

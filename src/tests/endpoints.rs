@@ -92,6 +92,7 @@ fn the_effective_command_counts() {
         ("export A=$(cat <<'EOF'\nit's\nEOF\n)", "bash_export"),
         ("A=$(cat <<-'EOF'\nit's 1)\n\tEOF\n)\ngit status", "git_status"),
         ("A=$((1<<2))\nB=$(cat <<<x)\nls", "fs_list"),
+        ("A=$(python3 -c 'x')$(seq $((1<<2)))$(node -p \"(1<<n)\")\nls", "fs_list"),
         ("sleep 5; echo '--- x ---'; gh pr view", "bash_gh"),
         ("strip() { sed s/a/b/; }\nls", "textproc"),
         ("sudo -i", "bash_sudo"),
