@@ -77,11 +77,11 @@ fn is_named((session, name): &(Id, String), id: &str) -> bool {
     name.eq_ignore_ascii_case(id) || *session == Id::pseudonym(id.as_bytes())
 }
 
-/// Whether a session's id, or what is shown in its place, begins like this, or is this.
+/// Whether a session's id begins like this, or is this, or this is shown in its place.
 fn is_meant(session: &(Id, String), id: &str) -> bool {
-    let (own, name) = session;
-    let begins = if is_gone(name) { begins_with(&own.to_string(), id) } else { begins_with(name, id) };
-    begins || is_named(session, id)
+    let (_, name) = session;
+    let is_shown = is_gone(name) && name.trim_end_matches(')').ends_with(&format!(" {id}"));
+    is_shown || begins_with(name, id) || is_named(session, id)
 }
 
 fn begins_with(name: &str, id: &str) -> bool {

@@ -291,7 +291,10 @@ fn a_session_whose_log_is_gone_is_found_by_its_whole_id_and_by_what_is_shown_ins
     let after = home.json(&["session", FIRST]);
     assert_eq!(after["requests"], before["requests"]);
     let shown = after["session"].as_str().unwrap().strip_prefix("(in no log on disk, ").unwrap();
-    assert_eq!(home.json(&["session", shown.trim_end_matches(')')])["requests"], before["requests"]);
+    let shown = shown.trim_end_matches(')');
+    assert_eq!(home.json(&["session", shown])["requests"], before["requests"]);
+    // How an id begins is that of a log that is there.
+    assert_eq!(home.run(&["session", &shown[..7]]).exit, Exit::Failed);
     let log = log(FIRST, "/home/zoe/work/lantern", ["main", "main"], "claude-opus-4-6", 0);
     let piped = Home::new().run_with(&["session", FIRST, "--input-dir", "-"], log.as_bytes());
     assert_eq!(piped.exit, Exit::Done, "{}", piped.err);
