@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use super::harness::{Home, all_bytes, session};
 use crate::base::id::Id;
 use crate::frames::input::answers::answer_name;
+use crate::frames::sync::root_names;
 use crate::shell::arguments::Exit;
 
 const SECRETS: [&str; 8] = [
@@ -208,6 +209,13 @@ fn a_deleted_log_of_a_project_that_is_still_there_counts_by_any_part_of_its_name
         let found = home.json(&["ingest", &format!("--project={asked}")]);
         assert_eq!(found["totals"]["tool_uses"], 6, "{asked}");
     }
+}
+
+#[cfg(unix)]
+#[test]
+fn a_root_has_its_name_with_and_without_a_separator_at_the_end() {
+    let names = root_names("/a/b/".as_ref(), "".as_ref());
+    assert!(["/a/b", "/a/b/"].iter().all(|name| names.contains(&Id::pseudonym(name.as_bytes()))));
 }
 
 #[cfg(unix)]
