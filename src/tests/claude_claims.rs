@@ -259,7 +259,11 @@ fn what_a_project_elsewhere_sets_is_held_against_what_is_to_be_set() {
     // Of two projects the one is told of beside the other.
     fs::remove_file(home.path(users)).unwrap();
     told(&home, &Kind { cwd: home.path("near").to_str().unwrap().to_owned(), name: "t", ..kind });
-    assert!(advice().contains("; in …/off, where it wins, promptCacheTtl is 5m now, "), "{}", advice());
+    for lifetime in ["5m", "1h"] {
+        home.write(own, json!({ "promptCacheTtl": lifetime }).to_string());
+        let told = format!("; in …/off, where it wins, promptCacheTtl is {lifetime} now, ");
+        assert!(advice().contains(&told), "{}", advice());
+    }
 }
 
 /// A variable of the shell, or of the user's file, that the project takes away, is in no way there.

@@ -302,10 +302,9 @@ fn the_page_promises_no_write_before_an_update() {
         line.unwrap_or_else(|| panic!("{out}")).to_owned()
     };
     let (known, unknown) = (line("2.1.290"), line("2.1.200"));
-    assert!(
-        known.ends_with("(above, both are the same), and shows what pays; without --dry-run it writes it."),
-        "{known}"
-    );
+    let ends =
+        "(the effects above are of all sessions of the page), and shows what pays; without --dry-run it writes it.";
+    assert!(known.ends_with(ends), "{known}");
     assert!(unknown.ends_with("says what to update before they can be written."), "{unknown}");
 }
 
@@ -1111,11 +1110,16 @@ fn what_other_settings_there_are_is_told_beside_the_file() {
 fn the_page_says_where_a_project_goes_its_own_way() {
     let home = growing();
     told(&home, &Kind { turns: 45, result: 9_000, tool: "Fetch", name: "t", ..Kind::default() });
-    home.write("work/.claude/settings.json", "{\"autoCompactWindow\": 400000}");
-    let page = home.json(&["report"]);
-    let found = page["findings"].as_array().unwrap().iter().find(|found| found["id"] == "context_growth");
-    let advice = found.unwrap()["advice"].as_str().unwrap();
-    assert!(advice.contains("in …/work, where it wins, autoCompactWindow is 400000 now"), "{advice}");
+    for (settings, told) in [
+        ("{\"autoCompactWindow\": 400000}", "; in …/work, where it wins, autoCompactWindow is 400000 now, "),
+        ("{\"autoCompactEnabled\": false}", "first correct this: in …/work autoCompactWindow is overridden by "),
+    ] {
+        home.write("work/.claude/settings.json", settings);
+        let page = home.json(&["report"]);
+        let found = page["findings"].as_array().unwrap().iter().find(|found| found["id"] == "context_growth");
+        let advice = found.unwrap()["advice"].as_str().unwrap();
+        assert!(advice.contains(told), "{advice}");
+    }
 }
 
 /// What the project has set is done where there is no other; a variable of the user's wins over it, and of a project without a

@@ -137,7 +137,10 @@ impl PageSettings<'_> {
                 Some(Off { words: format!("{set} already; in {name} {words}, which wins there"), is_own: false })
             }
             (_, there) if self.is_alone => there,
-            (None, Some(Off { words, .. } | Other(words))) => {
+            (None, Some(Off { words, .. })) if in_force(finding, layers, self.levers)?.is_none() => {
+                Some(Off { words: format!("in {name} {words}"), is_own: true })
+            }
+            (None, Some(Same { words, .. } | Off { words, .. } | Other(words))) if finding.spared_by.is_empty() => {
                 let words = in_force(finding, layers, self.levers)?.unwrap_or(words);
                 Some(Other(format!("in {name}, where it wins, {words}")))
             }

@@ -349,7 +349,6 @@ impl Telling<'_> {
 
     /// What costs money and nobody can change, each in a line, with the command that shows where that comes from.
     pub fn nothing_to_set(&self) -> Vec<(String, String)> {
-        let told = self.page.findings.iter().filter(|finding| !finding.is_actionable);
         let line = |finding: &BillFinding| {
             let month = self.a_month(finding.saved_usd).map(|month| format!(", {month}")).unwrap_or_default();
             let interval = self.interval(finding, (finding.lower_usd, finding.upper_usd), finding.before_usd);
@@ -358,7 +357,13 @@ impl Telling<'_> {
             let line = format!("{}: at most {saved}{interval}{month}, {place}; {}", finding.what, finding.advice);
             (line, self.evidence(finding))
         };
-        told.take(self.top.unwrap_or(self.sheet.nothing_to_set_max)).map(line).collect()
+        self.told_unsettable().map(line).collect()
+    }
+
+    /// Of these, the ones that are told.
+    fn told_unsettable(&self) -> impl Iterator<Item = &BillFinding> {
+        let unsettable = self.page.findings.iter().filter(|finding| !finding.is_actionable);
+        unsettable.take(self.top.unwrap_or(self.sheet.nothing_to_set_max))
     }
 
     /// The name of a part as people know it.
@@ -402,7 +407,8 @@ impl Telling<'_> {
     /// How often the intervals of the page hold, where some are over few sessions: those of a part, or of subagents, are over fewer
     /// than there are.
     pub fn of_few_sessions(&self) -> Option<String> {
-        let sessions: BTreeSet<u64> = self.page.findings.iter().map(|finding| finding.sessions).collect();
+        let told = self.findings().chain(self.told_unsettable()).map(|finding| finding.sessions);
+        let sessions: BTreeSet<u64> = told.chain(self.told_losers().map(|loser| loser.sessions)).collect();
         let mut fewest: BTreeMap<u32, u64> = BTreeMap::new();
         for sessions in sessions {
             if let Some(held) = holds_in_100(sessions) {
@@ -439,9 +445,12 @@ impl Telling<'_> {
             let over = sessions.map_or_else(String::new, |sessions| format!(" over {sessions}"));
             format!("{} +{change} [{lower} … {upper}]{over}", loser.name)
         };
-        let told: Vec<String> =
-            self.page.not_worth.iter().take(self.top.unwrap_or(self.sheet.names_max)).map(one).collect();
+        let told: Vec<String> = self.told_losers().map(one).collect();
         (!told.is_empty()).then(|| told.join(" · "))
+    }
+
+    fn told_losers(&self) -> impl Iterator<Item = &Loser> {
+        self.page.not_worth.iter().take(self.top.unwrap_or(self.sheet.names_max))
     }
 
     /// The command that the figures of something that does not pay come from.
@@ -502,8 +511,8 @@ impl Telling<'_> {
                 false => "",
             };
             format!(
-                "Settings: `{command}` chooses values on the earlier sessions of all logs and judges them on the later ones (above, both \
-                 are the same), and {so}{part}"
+                "Settings: `{command}` chooses values on the earlier sessions of all these logs and judges them on the later ones (the \
+                 effects above are of all sessions of the page), and {so}{part}"
             )
         });
         hidden.into_iter().chain(overlap).chain(setting).collect()
