@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use crate::base::error::Result;
+use crate::base::files::one_name;
 use crate::base::visible::Shown as _;
 use crate::logs::trace::Millis;
 use crate::report::numbers::{counted, thousands};
@@ -89,7 +90,7 @@ pub fn conclude(
         context.note(quiet, format_args!("nothing to change{aside}"))?;
         return Ok(Exit::Done);
     }
-    if let Some(other) = context.env.of_hosts().filter(|other| *other != file.path) {
+    if let Some(other) = context.env.of_hosts().filter(|other| one_name(other) != one_name(&file.path)) {
         let told =
             format!("note: hosts read {} (DEVBOY_PIPELINE_CONFIG), not this file: --output names it", other.shown());
         context.note(quiet, told)?;
