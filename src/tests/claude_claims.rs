@@ -276,7 +276,8 @@ fn a_variable_that_a_project_takes_away_stands_in_no_way() {
         let found = page["findings"].as_array().unwrap().iter().find(|found| found["id"] == "cache_lifetime_long");
         found.unwrap_or_else(|| panic!("{page:#}"))["advice"].as_str().unwrap().to_owned()
     };
-    assert!(advice().starts_with("first correct this: "), "{}", advice());
+    home.write("work/.claude/settings.json", "{\"promptCacheTtl\": \"1h\"}");
+    assert!(advice().starts_with("first correct this: promptCacheTtl is set by the variable "), "{}", advice());
     home.write("work/.claude/settings.json", "{\"env\": {\"FORCE_PROMPT_CACHING_5M\": \"\"}}");
     assert!(advice().starts_with("in ~/.claude/settings.json set \"promptCacheTtl\": \"1h\""), "{}", advice());
 }

@@ -136,6 +136,8 @@ impl PageSettings<'_> {
                 let words = in_force(finding, layers, self.levers)?.unwrap_or(words);
                 Some(Off { words: format!("{set} already; in {name} {words}, which wins there"), is_own: false })
             }
+            // What stands in the way everywhere does so there.
+            (user @ Some(Off { .. }), Some(Off { .. })) => user,
             (_, there) if self.is_alone => there,
             (None, Some(Off { words, .. })) if in_force(finding, layers, self.levers)?.is_none() => {
                 Some(Off { words: format!("in {name} {words}"), is_own: true })
