@@ -136,7 +136,7 @@ impl Micro {
 
 impl Stage for Micro {
     fn begin(&mut self, timeline: &Timeline, chain: u32) {
-        self.cleared = self.forks.of(timeline, chain).cloned().unwrap_or_default();
+        self.cleared = self.forks.take(timeline, chain).unwrap_or_default();
     }
 
     fn may_change(&self, timeline: &Timeline, chain: u32, _: u64) -> bool {

@@ -64,7 +64,7 @@ impl Conversation {
     /// it went on.
     pub fn follow(&mut self, reading: &MessageReading<'_>, items: &[Item]) -> bool {
         let goes_on = items.starts_with(&self.items);
-        if !goes_on {
+        if !goes_on || self.messages.is_empty() {
             self.messages.clear();
             self.items.clear();
         }
@@ -78,6 +78,11 @@ impl Conversation {
             };
         }
         goes_on
+    }
+
+    /// What is kept of it for a fork: messages are read once more.
+    pub(crate) fn unread(&self) -> Self {
+        Self { messages: Vec::new(), items: self.items.clone() }
     }
 
     /// Blocks of a message.

@@ -66,6 +66,20 @@ struct ChainHistory {
     orphans: BTreeSet<u32>,
 }
 
+impl ChainHistory {
+    /// What a fork goes on with; what is found anew in its first context is left out.
+    fn for_fork(&self) -> Self {
+        Self {
+            conversation: self.conversation.unread(),
+            memory: Memory::default(),
+            sticky: self.sticky.clone(),
+            before: self.before.clone(),
+            plain: self.plain.clone(),
+            orphans: self.orphans.clone(),
+        }
+    }
+}
+
 impl HistoryTrim {
     /// The policy under a rule, and the books that it will keep. `sizes` are the numbers by which block sizes were
     /// estimated.
@@ -207,7 +221,7 @@ impl HistoryTrim {
 
 impl Stage for HistoryTrim {
     fn begin(&mut self, timeline: &Timeline, chain: u32) {
-        self.history = self.forks.of(timeline, chain).cloned().unwrap_or_default();
+        self.history = self.forks.take(timeline, chain).unwrap_or_default();
     }
 
     fn apply(&mut self, moment: &RequestMoment<'_>, view: &mut ContextView, output: &mut StageOutput) {
@@ -247,7 +261,7 @@ impl Stage for HistoryTrim {
         let mut items = before.take().map(|before| before.items).unwrap_or_default();
         items.clone_from(&view.items);
         *before = Some(Before { plan, items });
-        self.forks.keep(timeline, moment.request, || self.history.clone());
+        self.forks.keep(timeline, moment.request, || self.history.for_fork());
     }
 }
 

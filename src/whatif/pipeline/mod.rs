@@ -115,8 +115,8 @@ pub struct Pipeline {
     /// By block: index into `sent`, or [`NONE`].
     by_block: Vec<u32>,
     fates: Vec<ResultEnd>,
-    /// They stay as they are in what is forked off.
-    forks: ForkPoints<Vec<ResultEnd>>,
+    /// Those of a context stay as they are in what is forked off.
+    forks: ForkPoints<Vec<(u32, ResultEnd)>>,
     journal: StageJournal<FirstShown>,
 }
 
@@ -172,9 +172,9 @@ impl Pipeline {
 
 impl Stage for Pipeline {
     fn begin(&mut self, timeline: &Timeline, chain: u32) {
-        match self.forks.of(timeline, chain) {
-            Some(fates) => self.fates.clone_from(fates),
-            None => self.fates.fill(ResultEnd::Undecided),
+        self.fates.fill(ResultEnd::Undecided);
+        for (index, fate) in self.forks.take(timeline, chain).unwrap_or_default() {
+            self.fates[index as usize] = fate;
         }
     }
 
@@ -201,7 +201,10 @@ impl Stage for Pipeline {
                 self.journal.push(FirstShown { block, tokens: item.tokens, saved, is_hint, is_held });
             }
         }
-        self.forks.keep(timeline, moment.request, || self.fates.clone());
+        self.forks.keep(timeline, moment.request, || {
+            let indexes = view.items.iter().filter_map(|item| Some(self.by_block[item.key.block()? as usize]));
+            indexes.filter_map(|index| Some((index, *self.fates.get(index as usize)?))).collect()
+        });
     }
 }
 

@@ -285,7 +285,7 @@ impl Driver<'_, '_, '_> {
         let timeline = self.simulator.timeline;
         self.cache.begin();
         self.last = None;
-        self.base = self.forks.of(timeline, chain).cloned();
+        self.base = self.forks.take(timeline, chain);
         self.logged.items.clear();
         (self.kept, self.had) = (0, 0);
         self.logged.prefix = Prefix { tokens: self.simulator.sizes.prefix[chain as usize], edition: 0 };
