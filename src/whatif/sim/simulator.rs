@@ -399,7 +399,7 @@ impl Driver<'_, '_, '_> {
         let still = moved(prior.still, sizes.prefix[request.chain as usize], prefix.tokens).min(context);
         let end = start.saturating_add(request.end.saturating_sub(request.start).max(0));
         let parted = self.parted(index);
-        self.adopt(index, start, parted);
+        self.adopt(index, start, still, parted);
         let common = self.common(index, opens, still, parted);
         let shifted = |warm: WarmPrefix| WarmPrefix {
             last_use: start.saturating_sub(request.start.saturating_sub(warm.last_use)),
@@ -578,13 +578,16 @@ impl Driver<'_, '_, '_> {
     }
 
     /// What the chain that this one was forked off has left in the cache.
-    fn adopt(&mut self, index: u32, start: Millis, parted: Option<u64>) {
+    fn adopt(&mut self, index: u32, start: Millis, still: u64, parted: Option<u64>) {
         let Simulator { timeline, sizes, ref priors, .. } = *self.simulator;
         let Some(warm) = priors[index as usize].inherited.filter(|_| self.last.is_none()) else { return };
         let request = timeline.request(index);
         let lengths = match (timeline.segments[request.segment as usize].after, parted, &self.base) {
             (NONE, ..) => vec![warm.length],
-            (_, Some(same), Some(base)) => base.lengths.iter().copied().filter(|&length| length <= same).collect(),
+            (_, Some(same), Some(base)) => {
+                let held = base.lengths.iter().copied().filter(|&length| length <= same);
+                held.chain([still.min(same)]).collect()
+            }
             (after, ..) => {
                 let base = timeline.request(after);
                 let answer: u64 = base.outputs.clone().map(|block| u64::from(sizes.tokens[block as usize])).sum();
