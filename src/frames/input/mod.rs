@@ -15,7 +15,7 @@ use std::sync::{Arc, Mutex};
 
 use crate::base::data::{Data, typed};
 use crate::base::error::{Error, Result};
-use crate::base::id::{Id, IdSet};
+use crate::base::id::{Id, IdMap, IdSet};
 use crate::base::names::Names;
 use crate::base::unpack::CountingReader;
 use crate::base::{allocator, progress};
@@ -144,6 +144,8 @@ pub struct Input {
     pub(super) progress: bool,
     /// Logs that could not be read for the names in them, where one is missing, and why.
     pub(super) closed: Mutex<BTreeMap<PathBuf, String>>,
+    /// Texts behind pseudonyms, as far as they were looked for and found.
+    pub(super) named: Mutex<IdMap<Id, String>>,
 }
 
 impl Input {
@@ -192,6 +194,7 @@ impl Input {
             in_progress: None,
             progress,
             closed: Mutex::default(),
+            named: Mutex::default(),
         };
         input.open_lake(lake);
         input.tally = input.refresh(false, false);
