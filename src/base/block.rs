@@ -28,6 +28,57 @@ pub fn portable<const N: usize>(block: &[u8; BLOCK_BYTES], ranges: [(u8, u8); N]
     gathered(found as u64) | gathered((found >> 64) as u64) << 8
 }
 
+/// Where the lines of a text end: before each line feed, and at the end of the text.
+///
+/// What `memchr_iter` says takes longer where lines are as short as those of programs: it starts anew at each.
+pub fn line_ends(text: &[u8]) -> LineEnds<'_> {
+    LineEnds { text, read: 0, feeds: 0, is_open: true }
+}
+
+/// See [`line_ends`].
+pub struct LineEnds<'a> {
+    text: &'a [u8],
+    /// Bytes that were looked through.
+    read: usize,
+    /// The line feeds among the last of them that are still to come; bit 0 stands for the first of [`FEED_BYTES`].
+    feeds: u64,
+    /// Whether the end of the text is still to come.
+    is_open: bool,
+}
+
+/// Bytes that are looked through for line feeds together.
+const FEED_BYTES: usize = 64;
+
+impl Iterator for LineEnds<'_> {
+    type Item = usize;
+
+    #[inline]
+    fn next(&mut self) -> Option<usize> {
+        while self.feeds == 0 {
+            if self.read >= self.text.len() {
+                return std::mem::take(&mut self.is_open).then_some(self.text.len());
+            }
+            self.feeds = feeds(&self.text[self.read..]);
+            self.read += FEED_BYTES;
+        }
+        let at = self.feeds.trailing_zeros() as usize;
+        self.feeds &= self.feeds - 1;
+        Some(self.read - FEED_BYTES + at)
+    }
+}
+
+/// The line feeds among the first bytes of a text.
+#[inline]
+fn feeds(text: &[u8]) -> u64 {
+    let mut last = [0; FEED_BYTES];
+    let bytes = text.first_chunk().unwrap_or_else(|| {
+        last[..text.len()].copy_from_slice(text);
+        &last
+    });
+    let (blocks, _) = bytes.as_chunks();
+    blocks.iter().rev().fold(0, |feeds, block| feeds << BLOCK_BYTES | u64::from(within(block, [(b'\n', b'\n')])))
+}
+
 #[cfg(target_arch = "x86_64")]
 mod sse2 {
     use std::arch::x86_64::{

@@ -1,5 +1,7 @@
 //! The facts about one body, all of them made while its text is there.
 
+use std::ops::Range;
+
 use sha2::{Digest, Sha256};
 
 use crate::base::body_shape::{BodyShape, KeptLines};
@@ -75,11 +77,15 @@ impl BodyAnalyzer {
 
     /// The size of a text.
     pub fn measure(&mut self, text: &str) -> Size {
+        self.measure_part(text, 0..text.len())
+    }
+
+    fn measure_part(&mut self, text: &str, part: Range<usize>) -> Size {
         let mut tokens = TokenCounts::default();
         for (tokens, counter) in tokens.iter_mut().zip(&mut self.counters) {
-            *tokens = counter.as_mut().map_or(0, |counter| saturated(counter.count(text)));
+            *tokens = counter.as_mut().map_or(0, |counter| saturated(counter.count_part(text, part.clone())));
         }
-        Size { bytes: saturated(text.len() as u64), tokens }
+        Size { bytes: saturated(part.len() as u64), tokens }
     }
 
     /// The facts about a body.
@@ -138,8 +144,13 @@ impl BodyAnalyzer {
         lossy: &mut Vec<(u8, String)>,
     ) {
         let mut last = None;
+        subject.is_deeper.set(true);
         for depth in 0..=if format.by_depth { DEPTH_MAX } else { 0 } {
             let params = Params { recursion_depth: depth.into(), ..self.params };
+            // Deeper than the body is, all is the same.
+            if !subject.is_deeper.replace(false) {
+                break;
+            }
             let Some(text) = (format.encode)(subject, params) else { continue };
             if last.as_ref() == Some(&text) {
                 continue;
@@ -158,10 +169,11 @@ impl BodyAnalyzer {
     }
 
     fn lines(&mut self, text: &str) -> BodyLines {
-        let stretch = |stretch: BodySegment<'_>| BodyLine {
-            number: stretch.number,
-            text: witness(stretch.text),
-            size: self.measure(stretch.text),
+        let mut start = 0;
+        let stretch = |stretch: BodySegment<'_>| {
+            let part = start..start + stretch.text.len();
+            start = part.end;
+            BodyLine { number: stretch.number, text: witness(stretch.text), size: self.measure_part(text, part) }
         };
         stretches(text).into_iter().map(stretch).collect()
     }

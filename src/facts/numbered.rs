@@ -6,6 +6,7 @@
 
 use std::ops::Range;
 
+use crate::base::block::line_ends;
 use crate::base::id::IdSet;
 
 /// Widest padding in front of a number, in bytes.
@@ -65,8 +66,7 @@ pub fn lines(body: &str) -> Option<Vec<(u32, Range<usize>)>> {
 /// The lines of a text, as `split('\n')` gives them; many bytes are searched at a time.
 pub fn split_lines(text: &str) -> impl Iterator<Item = &str> {
     let mut start = 0;
-    let ends = memchr::memchr_iter(b'\n', text.as_bytes()).chain(std::iter::once(text.len()));
-    ends.map(move |end| &text[std::mem::replace(&mut start, end + 1)..end])
+    line_ends(text.as_bytes()).map(move |end| &text[std::mem::replace(&mut start, end + 1)..end])
 }
 
 /// Whether two numbered lines follow each other in place and in number.

@@ -4,8 +4,7 @@
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 
-use memchr::memchr_iter;
-
+use crate::base::block::line_ends;
 use crate::base::body_shape::BodyShape;
 use crate::base::json::{Cursor, JsonFault, JsonKind};
 use crate::base::numbers::saturated;
@@ -199,8 +198,7 @@ fn classify_text(body: &[u8]) -> BodyShape {
 /// The lines of a text without their line feeds.
 pub fn lines(text: &[u8]) -> impl Iterator<Item = &[u8]> {
     let mut start = 0;
-    let ends = memchr_iter(b'\n', text).chain(std::iter::once(text.len()));
-    ends.map(move |end| &text[std::mem::replace(&mut start, end + 1)..end])
+    line_ends(text).map(move |end| &text[std::mem::replace(&mut start, end + 1)..end])
 }
 
 /// Whether a trimmed line opens or closes fenced code.

@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use memchr::{memchr, memmem, memrchr};
 
-use crate::base::block::{BLOCK_BYTES, within};
+use crate::base::block::{BLOCK_BYTES, line_ends, within};
 use crate::logs::path::has_drive;
 use crate::logs::value_draft::ValueDraft;
 use crate::logs::values::{List, ValueKind};
@@ -52,8 +52,7 @@ pub(super) fn scan(draft: &mut ValueDraft<'_>, text: &[u8]) {
     let mut head: &[u8] = b"";
     let mut bounds = WordBounds::of(text);
     let mut start = 0;
-    while start < text.len() {
-        let end = memchr(b'\n', &text[start..]).map_or(text.len(), |length| start + length);
+    for end in line_ends(text) {
         line(draft, &mut bounds, start..end, &mut head);
         start = end + 1;
     }

@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-use memchr::memchr_iter;
 use serde::Serialize;
 
+use crate::base::block::line_ends;
 use crate::base::json::{Cursor, JsonFault, JsonKind, RawStr};
 use crate::base::stats::Share;
 use crate::base::sums::adds_up;
@@ -267,7 +267,7 @@ impl<'a> CitationEvent<'a> {
 fn records<'a>(text: &'a [u8], counts: &mut Citations) -> Vec<CitationEvent<'a>> {
     let mut records = Vec::new();
     let mut start = 0;
-    for end in memchr_iter(b'\n', text).chain([text.len()]) {
+    for end in line_ends(text) {
         // Behind the last line feed there is no line, unless one was torn there.
         if start < text.len() {
             counts.lines += 1;

@@ -2,9 +2,11 @@
 
 use std::array::from_fn;
 
+use proptest::collection::vec;
 use proptest::prelude::*;
+use proptest::sample::select;
 
-use crate::base::block::{portable, within};
+use crate::base::block::{line_ends, portable, within};
 use crate::logs::listed::WordBounds;
 
 #[test]
@@ -55,13 +57,19 @@ fn words(text: &[u8]) -> Vec<(usize, usize, bool)> {
 
 proptest! {
     #[test]
+    fn lines_end_at_line_feeds_and_at_the_end(text in vec(select(b"\n\n\n\r\0\x8a ab".as_slice()), 0..200)) {
+        let ends = memchr::memchr_iter(b'\n', &text).chain([text.len()]);
+        prop_assert!(line_ends(&text).eq(ends));
+    }
+
+    #[test]
     fn within_any_ranges(block in any::<[u8; 16]>(), ends in any::<[(u8, u8); 5]>()) {
         let ranges = ends.map(|(one, other)| (one.min(other), one.max(other)));
         prop_assert_eq!(within(&block, ranges), portable(&block, ranges));
     }
 
     #[test]
-    fn words_of_any_text(text in prop::collection::vec(prop_oneof![3 => any::<u8>(), 5 => b'a'..=b'e', 1 => prop::sample::select(&b"./:7 \n,\\"[..])], 0..300)) {
+    fn words_of_any_text(text in vec(prop_oneof![3 => any::<u8>(), 5 => b'a'..=b'e', 1 => select(&b"./:7 \n,\\"[..])], 0..300)) {
         prop_assert_eq!(words(&text), words_one_by_one(&text));
     }
 }

@@ -13,11 +13,11 @@ pub mod kv;
 pub mod markdown_table;
 pub mod mckp_v2;
 pub mod mr_diff_fence;
-pub mod named_strings;
+mod named_strings;
 pub mod numbered_compact;
 pub mod pipeline_deep_mckp;
 
-use std::cell::OnceCell;
+use std::cell::{Cell, OnceCell};
 
 use serde::Deserialize;
 
@@ -107,6 +107,8 @@ pub struct Subject<'a> {
     /// The text that the model saw.
     pub text: &'a str,
     pub shape: BodyShape,
+    /// Whether a format [by depth](Format::by_depth) left anything as it was because it lay deeper than was asked for.
+    pub is_deeper: Cell<bool>,
     json: OnceCell<Option<Json>>,
     markdown: OnceCell<Document>,
 }
@@ -114,7 +116,7 @@ pub struct Subject<'a> {
 impl<'a> Subject<'a> {
     /// A body of a known shape.
     pub fn new(text: &'a str, shape: BodyShape) -> Self {
-        Self { text, shape, json: OnceCell::new(), markdown: OnceCell::new() }
+        Self { text, shape, is_deeper: Cell::new(false), json: OnceCell::new(), markdown: OnceCell::new() }
     }
 
     /// The body as JSON, if it is such as can be re-encoded.

@@ -11,6 +11,7 @@
 //! Names are defined on the first lines, up to a blank one. Only whole words and paths are named, few of them, and only
 //! if it pays: the reader has to look them up. Numbered lines are left alone: they are files, and are quoted from.
 
+use crate::base::block::line_ends;
 use crate::facts::encode::{Format, FormatFamily, Meaning, Params, Subject};
 use crate::facts::numbered;
 
@@ -86,7 +87,7 @@ fn is_end(last: u8, next: Option<u8>) -> bool {
 }
 
 /// A place where a named string may begin.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Default)]
 struct StringStart {
     at: usize,
     /// Where its line ends.
@@ -94,14 +95,28 @@ struct StringStart {
 }
 
 /// Where named strings may begin: far enough from the end of the line.
-fn places(text: &[u8]) -> impl Iterator<Item = StringStart> {
-    let newlines = memchr::memchr_iter(b'\n', text).chain(std::iter::once(text.len()));
-    let mut start = 0;
-    newlines.flat_map(move |end| {
+fn places(text: &[u8]) -> Vec<StringStart> {
+    let mut places = Vec::new();
+    let (mut found, mut start) = (0, 0);
+    for end in line_ends(text) {
         let line = std::mem::replace(&mut start, end + 1)..end.saturating_sub(NAMED_BYTES_MIN - 1);
-        line.filter(|&at| role(text[at]).opens && (at == 0 || role(text[at - 1]).before))
-            .map(move |at| StringStart { at, end })
-    })
+        places.resize(found + line.len(), StringStart::default());
+        let mut before = true;
+        for at in line {
+            // Every place is written down and most are written over: no processor could guess which.
+            places[found] = StringStart { at, end };
+            let role = role(text[at]);
+            found += usize::from(role.opens & before);
+            before = role.before;
+        }
+    }
+    places.truncate(found);
+    places
+}
+
+/// Whether a named string may begin there, as far as the bytes around it tell.
+fn is_start(text: &[u8], at: usize) -> bool {
+    role(text[at]).opens && (at == 0 || role(text[at - 1]).before)
 }
 
 /// A string that occurs more than once.
@@ -145,8 +160,8 @@ fn repeated_places(text: &[u8]) -> Vec<StringStart> {
     let bits = usize::BITS - (text.len() / 4).clamp(1 << 8, 1 << 16).leading_zeros();
     let mut counts = vec![0u8; 1 << bits];
     let slot = |gram: u64| usize::try_from(gram >> (u64::BITS - bits)).unwrap_or(0);
-    // Looked at twice: few begin what is repeated, and only those are held.
-    let grams = || places(text).map(|place| (gram(text, place.at), place));
+    let places = places(text);
+    let grams = || places.iter().map(|place| (gram(text, place.at), *place));
     grams().for_each(|(gram, _)| counts[slot(gram)] = counts[slot(gram)].saturating_add(1));
     let mut repeated: Vec<(u64, StringStart)> = grams().filter(|(gram, _)| counts[slot(*gram)] > 1).collect();
     if repeated.len() * NAMED_BYTES_MIN < text.len() / SAVED_ONE_IN {
@@ -203,18 +218,23 @@ fn shared(text: &[u8], one: StringStart, other: StringStart) -> usize {
 /// Where which string stands, from left to right, the longest where several begin.
 fn find_uses(text: &[u8], strings: &[&[u8]]) -> Vec<(usize, usize)> {
     let mut uses = Vec::new();
-    let mut end = 0;
-    for StringStart { at, .. } in places(text) {
-        let stands = |string: &[u8]| {
-            text[at..].starts_with(string) && is_end(string[string.len() - 1], text.get(at + string.len()).copied())
-        };
-        if at >= end
-            && let Some(index) = strings.iter().position(|string| string[0] == text[at] && stands(string))
-        {
-            end = at + strings[index].len();
-            uses.push((at, index));
+    for (index, string) in strings.iter().enumerate() {
+        let finder = memchr::memmem::Finder::new(string);
+        let mut from = 0;
+        while let Some(at) = finder.find(&text[from..]).map(|found| from + found) {
+            let next = text.get(at + string.len()).copied();
+            uses.extend((is_start(text, at) && is_end(string[string.len() - 1], next)).then_some((at, index)));
+            from = at + 1;
         }
     }
+    uses.sort_unstable();
+    let mut end = 0;
+    uses.retain(|&(at, index)| {
+        at >= end && {
+            end = at + strings[index].len();
+            true
+        }
+    });
     uses
 }
 

@@ -6,6 +6,8 @@
 //! written as the value that it spells, behind `!json`. Whatever is not worth any of this, or lies deeper than asked
 //! for, is compact JSON or a bare text, spelled as in [`crate::facts::cell`].
 
+use std::cell::Cell;
+
 use crate::base::body_shape::BodyShape;
 use crate::base::json::Cursor;
 use crate::facts::cell::{as_json, fence_for, read_name, read_value, write_name, write_value};
@@ -25,11 +27,11 @@ const JSON_TEXT: &str = "!json";
 
 fn encode(subject: &Subject<'_>, params: Params) -> Option<String> {
     let value = subject.json()?;
-    let json = CostedText::of(value.compact());
-    let blocks = DeepWriter { params }.blocks(value, &json.text, 0);
-    let mut best = blocks.into_iter().min_by_key(|block| block.cost).filter(|block| block.cost < json.cost)?.text;
-    best.pop();
-    Some(best)
+    let json = value.compact();
+    let blocks = DeepWriter { params, is_deeper: &subject.is_deeper }.blocks(value, &json, 0);
+    let mut best = blocks.into_iter().min_by_key(|block| block.cost)?;
+    best.text.pop();
+    (best.cost < estimate(&json)).then_some(best.text)
 }
 
 fn decode(text: &str) -> Option<Meaning> {
@@ -56,11 +58,12 @@ impl CostedText {
     }
 }
 
-struct DeepWriter {
+struct DeepWriter<'a> {
     params: Params,
+    is_deeper: &'a Cell<bool>,
 }
 
-impl DeepWriter {
+impl DeepWriter<'_> {
     /// What is written behind the colon of a key or the dash of an item, line feed included. `level` is that of the
     /// line.
     fn value(&self, value: &Json, level: usize, behind: char) -> CostedText {
@@ -75,12 +78,16 @@ impl DeepWriter {
 
     /// The forms of a container that take lines of their own.
     fn blocks(&self, value: &Json, compact: &str, level: usize) -> Vec<CostedText> {
-        if level >= self.params.recursion_depth.min(LEVELS_MAX) {
-            return Vec::new();
-        }
+        let is_cut = level >= self.params.recursion_depth.min(LEVELS_MAX);
         match value {
-            Json::Object(members) if !members.is_empty() => vec![self.members(members, level)],
-            Json::Array(elements) if !elements.is_empty() => {
+            Json::Object(members) if members.is_empty() => Vec::new(),
+            Json::Array(elements) if elements.is_empty() => Vec::new(),
+            Json::Object(_) | Json::Array(_) if is_cut => {
+                self.is_deeper.set(true);
+                Vec::new()
+            }
+            Json::Object(members) => vec![self.members(members, level)],
+            Json::Array(elements) => {
                 let mut forms = self.tables(compact);
                 forms.push(self.items(elements, level));
                 forms

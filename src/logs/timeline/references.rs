@@ -8,10 +8,11 @@ use std::collections::HashMap;
 use std::hash::BuildHasherDefault;
 use std::ops::Range;
 
-use memchr::{memchr, memchr_iter};
+use memchr::memchr;
 use smallvec::SmallVec;
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
+use crate::base::block::line_ends;
 use crate::base::id::IdHasher;
 use crate::base::json::{Cursor, RawStr};
 use crate::logs::body::code_points;
@@ -148,7 +149,7 @@ impl<'r> References<'r> {
         });
         let mut ruler = Ruler::new(text, fixed);
         let mut start = 0;
-        for end in memchr_iter(b'\n', text).chain([text.len()]) {
+        for end in line_ends(text) {
             self.line(spot, &text[start..end], start, &mut ruler);
             start = end + 1;
         }

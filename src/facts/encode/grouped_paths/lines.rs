@@ -148,9 +148,8 @@ impl<'a> Hits<'a> {
 /// Whether there are lines that could be part of a group: a hit, or more than one of anything else.
 pub(crate) fn has_candidates(text: &str) -> bool {
     let leads = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'/' | b'.' | b'~' | b'@' | b'_');
-    let (mut start, mut others) = (0, 0);
-    memchr::memchr_iter(b'\n', text.as_bytes()).chain(std::iter::once(text.len())).any(|end| {
-        let line = &text[std::mem::replace(&mut start, end + 1)..end];
+    let mut others = 0;
+    split_lines(text).any(|line| {
         let led = line.as_bytes().first().is_some_and(leads);
         others += usize::from(led && (row_number(line).is_some() || is_path(line)));
         others > 1 || led && hit(line).is_some()
