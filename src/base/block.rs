@@ -28,6 +28,23 @@ pub fn portable<const N: usize>(block: &[u8; BLOCK_BYTES], ranges: [(u8, u8); N]
     gathered(found as u64) | gathered((found >> 64) as u64) << 8
 }
 
+/// Bytes that a mask of 64 bits tells of.
+pub const MASK_BYTES: usize = 64;
+
+/// Which of the first bytes of a text lie in one of the ranges, for each list of ranges: bit 0 stands for the first byte. Behind
+/// the end of the text there is a NUL.
+#[inline(always)]
+pub fn masks<const N: usize, const M: usize>(text: &[u8], lists: [[(u8, u8); N]; M]) -> [u64; M] {
+    let mut last = [0; MASK_BYTES];
+    let bytes = text.first_chunk().unwrap_or_else(|| {
+        last[..text.len()].copy_from_slice(text);
+        &last
+    });
+    let (blocks, _) = bytes.as_chunks();
+    lists
+        .map(|ranges| blocks.iter().rev().fold(0, |mask, block| mask << BLOCK_BYTES | u64::from(within(block, ranges))))
+}
+
 /// Where the lines of a text end: before each line feed, and at the end of the text.
 ///
 /// What `memchr_iter` says takes longer where lines are as short as those of programs: it starts anew at each.
@@ -40,14 +57,11 @@ pub struct LineEnds<'a> {
     text: &'a [u8],
     /// Bytes that were looked through.
     read: usize,
-    /// The line feeds among the last of them that are still to come; bit 0 stands for the first of [`FEED_BYTES`].
+    /// The line feeds among the last of them that are still to come; bit 0 stands for the first of [`MASK_BYTES`].
     feeds: u64,
     /// Whether the end of the text is still to come.
     is_open: bool,
 }
-
-/// Bytes that are looked through for line feeds together.
-const FEED_BYTES: usize = 64;
 
 impl Iterator for LineEnds<'_> {
     type Item = usize;
@@ -58,25 +72,13 @@ impl Iterator for LineEnds<'_> {
             if self.read >= self.text.len() {
                 return std::mem::take(&mut self.is_open).then_some(self.text.len());
             }
-            self.feeds = feeds(&self.text[self.read..]);
-            self.read += FEED_BYTES;
+            [self.feeds] = masks(&self.text[self.read..], [[(b'\n', b'\n')]]);
+            self.read += MASK_BYTES;
         }
         let at = self.feeds.trailing_zeros() as usize;
         self.feeds &= self.feeds - 1;
-        Some(self.read - FEED_BYTES + at)
+        Some(self.read - MASK_BYTES + at)
     }
-}
-
-/// The line feeds among the first bytes of a text.
-#[inline]
-fn feeds(text: &[u8]) -> u64 {
-    let mut last = [0; FEED_BYTES];
-    let bytes = text.first_chunk().unwrap_or_else(|| {
-        last[..text.len()].copy_from_slice(text);
-        &last
-    });
-    let (blocks, _) = bytes.as_chunks();
-    blocks.iter().rev().fold(0, |feeds, block| feeds << BLOCK_BYTES | u64::from(within(block, [(b'\n', b'\n')])))
 }
 
 #[cfg(target_arch = "x86_64")]

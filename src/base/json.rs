@@ -8,7 +8,7 @@ use std::borrow::Cow;
 
 use memchr::memchr;
 
-use crate::base::block::{BLOCK_BYTES, within};
+use crate::base::block::{BLOCK_BYTES, MASK_BYTES, masks, within};
 
 /// Deepest nesting that is followed.
 pub const DEPTH_MAX: usize = 1024;
@@ -253,25 +253,33 @@ impl<'a> Cursor<'a> {
 
     /// Moves behind the closing quote of a string whose opening quote was passed.
     fn finish_string(&mut self) -> JsonResult<()> {
-        let start = self.pos;
-        let mut from = start;
         if let Some(near) = near_end(self.rest()) {
-            from += near;
-            if self.bytes[from] == b'"' {
-                self.pos = from + 1;
+            self.pos += near;
+            if self.bytes[self.pos] == b'"' {
+                self.pos += 1;
                 return Ok(());
             }
         }
-        loop {
-            let quote = from + memchr(b'"', &self.bytes[from..]).ok_or(JsonFault::Torn)?;
-            // An odd number of backslashes before it makes the quote part of the text.
-            let slashes = self.bytes[start..quote].iter().rev().take_while(|&&byte| byte == b'\\').count();
-            from = quote + 1;
-            if slashes % 2 == 0 {
-                self.pos = from;
-                return Ok(());
+        // Whether an odd number of backslashes ends the bytes before.
+        let mut is_escape_open = false;
+        let mut from = self.pos;
+        while from < self.bytes.len() {
+            let [mut quotes, slashes] = masks(&self.bytes[from..], [[(b'"', b'"')], [(b'\\', b'\\')]]);
+            let is_open = |run: u32, bytes: u32| (run % 2 == 1) != (run == bytes && is_escape_open);
+            while quotes != 0 {
+                let at = quotes.trailing_zeros();
+                // An odd number of backslashes before it makes the quote part of the text.
+                let run = (slashes << 1 << (63 - at)).leading_ones();
+                if !is_open(run, at) {
+                    self.pos = from + at as usize + 1;
+                    return Ok(());
+                }
+                quotes &= quotes - 1;
             }
+            is_escape_open = is_open(slashes.leading_ones(), MASK_BYTES as u32);
+            from += MASK_BYTES;
         }
+        Err(JsonFault::Torn)
     }
 
     /// Reads the string that stands here into `sink`, in one pass.

@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use memchr::{memchr, memmem, memrchr};
 
-use crate::base::block::{BLOCK_BYTES, line_ends, within};
+use crate::base::block::{MASK_BYTES, line_ends, masks};
 use crate::logs::path::has_drive;
 use crate::logs::value_draft::ValueDraft;
 use crate::logs::values::{List, ValueKind};
@@ -196,9 +196,6 @@ fn without_place(mut word: &[u8]) -> &[u8] {
     }
 }
 
-/// Bytes whose bounds are known at a time.
-const CHUNK_BYTES: usize = 64;
-
 /// What stands between words: blanks and control characters, quotes, brackets, and signs that no path has.
 const SEPARATORS: [(u8, u8); 8] =
     [(0, b'"'), (b'$', b'$'), (b'&', b'*'), (b',', b','), (b';', b'?'), (b'[', b'^'), (b'`', b'`'), (b'{', b'}')];
@@ -231,7 +228,7 @@ impl<'t> WordBounds<'t> {
             if words != 0 {
                 return at + words.trailing_zeros() as usize;
             }
-            at = self.from + CHUNK_BYTES;
+            at = self.from + MASK_BYTES;
         }
         self.text.len()
     }
@@ -247,14 +244,14 @@ impl<'t> WordBounds<'t> {
                 return (at + separators.trailing_zeros() as usize, is_marked || marks & before != 0);
             }
             is_marked |= marks != 0;
-            at = self.from + CHUNK_BYTES;
+            at = self.from + MASK_BYTES;
         }
         (self.text.len(), is_marked)
     }
 
     /// The bit of a byte, whose bounds are known then.
     fn place_of(&mut self, at: usize) -> usize {
-        let place = at % CHUNK_BYTES;
+        let place = at % MASK_BYTES;
         if at - place != self.from {
             self.look(at - place);
         }
@@ -262,16 +259,8 @@ impl<'t> WordBounds<'t> {
     }
 
     fn look(&mut self, from: usize) {
-        let mut padded = [b' '; CHUNK_BYTES];
-        let rest = &self.text[from..];
-        let chunk = rest.first_chunk().unwrap_or_else(|| {
-            padded[..rest.len()].copy_from_slice(rest);
-            &padded
-        });
-        (self.from, self.separators, self.marks) = (from, 0, 0);
-        for (place, block) in chunk.as_chunks::<BLOCK_BYTES>().0.iter().enumerate() {
-            self.separators |= u64::from(within(block, SEPARATORS)) << (BLOCK_BYTES * place);
-            self.marks |= u64::from(within(block, MARKS)) << (BLOCK_BYTES * place);
-        }
+        self.from = from;
+        [self.separators] = masks(&self.text[from..], [SEPARATORS]);
+        [self.marks] = masks(&self.text[from..], [MARKS]);
     }
 }

@@ -133,6 +133,21 @@ proptest! {
     }
 
     #[test]
+    fn a_string_ends_at_its_first_quote_that_is_not_escaped(
+        text in prop::collection::vec(prop::sample::select(b"\\\\\\\\\\\\\\\\\\\"aa".as_slice()), 0..400),
+    ) {
+        let text = [b"\"", text.as_slice()].concat();
+        let mut is_escaped = false;
+        let end = text[1..].iter().position(|&byte| {
+            let ends = byte == b'"' && !is_escaped;
+            is_escaped = byte == b'\\' && !is_escaped;
+            ends
+        });
+        let mut cursor = Cursor::new(&text);
+        prop_assert_eq!(cursor.skip_value().ok().map(|()| cursor.pos()), end.map(|end| end + 2));
+    }
+
+    #[test]
     fn visiting_a_value_accepts_what_skipping_accepts(value in any_json(), pretty in any::<bool>()) {
         prop_assert!(visit(spelled(&value, pretty).as_bytes()).is_ok());
     }
