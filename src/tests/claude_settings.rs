@@ -24,6 +24,8 @@ pub(super) struct Kind {
     pub(super) turns: u32,
     /// Characters of the result of each turn.
     pub(super) result: usize,
+    /// Tokens of each answer, as usage says.
+    pub(super) output: u64,
     pub(super) tool: &'static str,
     /// Whether the next call names what stands at the end of a result.
     pub(super) names: bool,
@@ -45,6 +47,7 @@ impl Default for Kind {
             hour: false,
             turns: 6,
             result: 900,
+            output: 60,
             tool,
             names: false,
             agent: false,
@@ -96,7 +99,7 @@ impl Teller<'_> {
         let written = self.context - read;
         let (five, hour) = if self.kind.hour { (0, written) } else { (written, 0) };
         let usage = json!({
-            "input_tokens": 3, "output_tokens": 60, "cache_read_input_tokens": read,
+            "input_tokens": 3, "output_tokens": self.kind.output, "cache_read_input_tokens": read,
             "cache_creation_input_tokens": written,
             "cache_creation": { "ephemeral_5m_input_tokens": five, "ephemeral_1h_input_tokens": hour },
         });
@@ -289,6 +292,23 @@ fn the_page_proposes_what_would_be_written() {
     assert!(words.starts_with(&format!("{reason}. Then in ~/.claude")), "{words}: {reason}");
     assert!(reason.starts_with("update Claude Code first: autoCompactWindow is documented for 2.1.288"), "{reason}");
     assert!(reason.contains("; 2.1.200 was in use on 2026-01-"), "{reason}");
+}
+
+/// What saves a good part of the input and next to nothing of the whole bill is proposed by neither.
+#[test]
+fn the_page_tells_no_setting_that_would_not_be_written() {
+    for (output, is_told) in [(60, true), (20_000, false)] {
+        let home = Home::new();
+        told(&home, &Kind { hour: true, output, ..Kind::default() });
+        let page = home.json(&["report"]);
+        let found = page["findings"].as_array().unwrap().iter().find(|found| found["id"] == "cache_lifetime_short");
+        let settings = finding(&home, "S1", "cache lifetime, main threads", &[]);
+        assert_eq!((found.is_some(), settings["verdict"] == "propose"), (is_told, is_told), "{page:#} {settings:#}");
+        // Its figures are of the input alone.
+        let input = page["spent"]["input"]["nano_usd"].as_f64().unwrap() / 1e9;
+        let before = found.map(|found| found["before_usd"].as_f64().unwrap());
+        assert!(before.is_none_or(|before| (before - input).abs() < 0.01 * input), "{before:?} {input}");
+    }
 }
 
 /// What the command would only name an update for is not said to be written.

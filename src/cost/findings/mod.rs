@@ -119,11 +119,11 @@ impl<'e> BillEvidence<'e> {
     }
 }
 
-/// Both sides of a setting that was tried, by session and model.
+/// The input of both sides of a setting that was tried, by session and model.
 fn tried_sides(trial: &Trial) -> BTreeMap<(u32, Sym), Sides> {
-    let bill = |cost: Cost| figures::RunBill { cost, ..figures::RunBill::default() };
     let sides = |tried: &SettingSides| {
-        let (baseline, policy) = (bill(tried.before), bill(tried.after));
+        let input = |cost: Cost| figures::RunBill { cost: cost.less(&tried.answers), ..figures::RunBill::default() };
+        let (baseline, policy) = (input(tried.before), input(tried.after));
         Sides { requests: tried.requests, unpriced_requests: 0, baseline, policy }
     };
     trial.by_model.iter().map(|(key, tried)| (*key, sides(tried))).collect()

@@ -51,7 +51,9 @@ pub fn page(input: &mut Input, is_drawn: bool, now_ms: Millis, paying: PayingRul
     let shipped = ShippedWorkload::new(timeline, &input.data)?;
     input.pool.install(|| {
         let (simulation, workload) = (shipped.simulation(), &shipped.workload);
-        let mut study = LeverTrials::new(&simulation.simulator, workload, &input.data, None, &[])?.study();
+        // As `tune claude-settings` chooses, so that both say the same.
+        let simulator = simulation.simulator.clone().counting_answers(true);
+        let mut study = LeverTrials::new(&simulator, workload, &input.data, None, &[])?.study();
         let clients = ClientThresholds::load(&input.data)?;
         study.versions = clients.versions(&workload.timeline, None, now_ms);
         sheet.bring_back(study.reattached);

@@ -105,6 +105,8 @@ pub struct SettingSides {
     pub before: Cost,
     /// Cost with the setting, readings of what is lost included.
     pub after: Cost,
+    /// What of both is answers, if they count.
+    pub answers: Cost,
     /// Steps that would surely have failed, beyond those under what is set already.
     pub hard: u64,
     /// Steps whose source is gone, likewise.
@@ -113,7 +115,7 @@ pub struct SettingSides {
     pub error_units: i128,
 }
 
-adds_up!(SettingSides: requests, unpriced, before, after, hard, soft, error_units);
+adds_up!(SettingSides: requests, unpriced, before, after, answers, hard, soft, error_units);
 
 impl SettingSides {
     /// How far the simulation is from the bill, as a share of it.

@@ -260,9 +260,13 @@ impl<'b> LeverTrials<'b> {
             }
         };
         for priced in &before.requests {
+            let request = self.simulator.timeline.request(priced.request);
+            let input = Spent { output: 0, ..priced.spent };
+            let input = self.simulator.tariff.cost(request.model, request.start, &input);
             add(priced.request, &|sides| {
                 sides.requests += 1;
                 sides.unpriced += u64::from(priced.cost.unpriced_tokens > 0);
+                sides.answers += priced.cost.less(&input);
             });
         }
         standing.costs(&before).for_each(|(request, cost)| add(request, &|sides| sides.before += cost));
