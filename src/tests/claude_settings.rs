@@ -720,8 +720,10 @@ fn what_a_stronger_lever_sets_is_not_set_already() {
         let reason = held["reason"].as_str().unwrap();
         assert!(held["verdict"] == "hold" && reason.contains("which wins over it"), "{stronger}: {reason}");
     }
-    let open = lifetime("{\"env\": {\"FORCE_PROMPT_CACHING_5M\": \"0\"}}");
-    assert_eq!(open["verdict"], "propose", "{open:#}");
+    for off in ["\"0\"", "0", "\"False\"", "\"off\"", "\"no\"", "false"] {
+        let open = lifetime(&format!("{{\"env\": {{\"FORCE_PROMPT_CACHING_5M\": {off}}}}}"));
+        assert_eq!(open["verdict"], "propose", "{off}: {open:#}");
+    }
     assert_eq!(lifetime("{\"promptCacheTtl\": \"1h\"}")["verdict"], "skip");
 }
 

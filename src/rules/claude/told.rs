@@ -9,7 +9,7 @@ use crate::report::numbers::{counted, date};
 use crate::rules::RuleThresholds;
 use crate::rules::claude::judge::{hint, key_of};
 use crate::rules::claude::{ClaudeRule, SettingsFacts};
-use crate::settings::claude::layers::taken_away;
+use crate::settings::claude::layers::{says_no, taken_away};
 use crate::settings::finding::{Evidence, Finding, Verdict};
 use crate::whatif::client::thresholds::known;
 use crate::whatif::sim::cost::Cost;
@@ -185,7 +185,7 @@ fn without_search<'n>(facts: &SettingsFacts<'_>, needs: &'n ToolSearch) -> Resul
         rest.split(['/', ':', '?']).next().unwrap_or_default().to_ascii_lowercase()
     };
     let is_elsewhere = facts.layers.variable(&needs.address)?.is_some_and(|url| host(&url) != needs.own_host);
-    let is_off = facts.layers.variable(&needs.off_by)?.is_some_and(|value| value != "0" && value != "false");
+    let is_off = facts.layers.variable(&needs.off_by)?.is_some_and(|value| !says_no(&value));
     Ok(if is_elsewhere { Some(needs.address.as_str()) } else { is_off.then_some(needs.off_by.as_str()) })
 }
 

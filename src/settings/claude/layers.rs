@@ -361,10 +361,16 @@ fn is_unset(lever: &Lever, value: &Value) -> bool {
     let is_switch = lever.kind == LeverKind::Boolean;
     lever.place == LeverPlace::Variable
         && match value {
-            Value::String(text) => text.is_empty() || is_switch && ["0", "false"].contains(&text.as_str()),
+            Value::String(text) => text.is_empty() || is_switch && says_no(text),
+            Value::Number(number) => is_switch && says_no(&number.to_string()),
             Value::Bool(value) => is_switch && !value,
             _ => false,
         }
+}
+
+/// Whether the text of a variable that is a switch leaves it off.
+pub fn says_no(text: &str) -> bool {
+    ["0", "false", "no", "off"].contains(&text.trim().to_ascii_lowercase().as_str())
 }
 
 impl SettingsReach {
