@@ -142,6 +142,13 @@ impl Env {
         }
     }
 
+    /// The same for each directory of `CLAUDE_CONFIG_DIR`, the first one first.
+    pub fn all_claude_places(&self) -> impl Iterator<Item = ClaudePlaces> {
+        let others =
+            self.claude_config_dirs().skip(1).map(|home| ClaudePlaces { home: Some(home), ..self.claude_places() });
+        std::iter::once(self.claude_places()).chain(others)
+    }
+
     /// The directories of `CLAUDE_CONFIG_DIR`. Each has settings of its own.
     pub fn claude_config_dirs(&self) -> impl Iterator<Item = PathBuf> {
         let listed = self.places.claude_config_dir.as_deref().unwrap_or_default().split(',');

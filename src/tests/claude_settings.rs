@@ -1125,6 +1125,14 @@ fn what_other_settings_there_are_is_told_beside_the_file() {
     assert!(outcome.err.contains("# CLAUDE_CONFIG_DIR names several directories"), "{}", outcome.err);
     let page = home.run(&["report"]).out;
     assert!(page.contains("settings.json (and in that of each other directory) set"), "{page}");
+    // What is done in one of them is not done in the other.
+    let hour = "{\"promptCacheTtl\": \"1h\"}";
+    home.write(".claude/settings.json", hour);
+    let page = home.run(&["report"]).out;
+    assert!(page.contains("(and in that of each other directory) set") && !page.contains(": done"), "{page}");
+    home.write("other/settings.json", hour);
+    let page = home.run(&["report"]).out;
+    assert!(page.contains("promptCacheTtl is 1h already: done"), "{page}");
 }
 
 /// What the project at hand sets itself is no reason against the user's file, but wins over it here.

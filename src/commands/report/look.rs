@@ -72,7 +72,7 @@ pub fn settle(
         !seen.is_empty()
     });
     page.findings.retain(|finding| versions::is_of_use(finding, &sheet.old_versions, &page.versions));
-    let layers = standing::layers(page, context).ok().flatten();
+    let layers = standing::layers(page, &context.env.claude_places()).ok().flatten();
     let holds = |lever: &Lever| layers.as_ref().is_some_and(|layers| layers.holds(lever).unwrap_or_default());
     let mut findings = mem::take(&mut page.findings);
     levers::settle(&mut findings, &Levers::load(&input.data)?, |finding| page.clients(finding), holds);

@@ -28,15 +28,22 @@ pub fn of(
     context: &Context<'_>,
 ) -> Result<BTreeMap<String, StandingSetting>> {
     let levers = Levers::load(&input.data)?;
-    let Some(user) = layers(page, context)? else { return Ok(BTreeMap::new()) };
     let places = places(page, input, context);
-    let within = |(project, places): (&String, &ClaudePlaces)| Some((project.clone(), user.in_project(places)?));
-    let within = places.iter().filter_map(within).collect();
     let is_alone = page.spent.by_project.len() == 1;
-    let settings = PageSettings { page, levers: &levers, within, user, places, is_alone, names };
+    let mut homes = Vec::new();
+    for home in context.env.all_claude_places() {
+        let Some(user) = layers(page, &home)? else { continue };
+        let within = |(project, places): (&String, &ClaudePlaces)| Some((project.clone(), user.in_project(places)?));
+        let within = places.iter().filter_map(within).collect();
+        homes.push(PageSettings { page, levers: &levers, within, user, places: &places, is_alone, names });
+    }
     let mut standing = BTreeMap::new();
     for finding in &page.findings {
-        if let Some(mut stands) = settings.stands(finding)? {
+        let stands = homes.iter().map(|settings| settings.stands(finding)).collect::<Result<Vec<_>>>()?;
+        // What is done in one directory is not done in another one.
+        let is_open = |stands: &Option<StandingSetting>| !matches!(stands, Some(StandingSetting::Same { .. }));
+        let place = stands.iter().position(is_open).unwrap_or_default();
+        if let Some(mut stands) = stands.into_iter().nth(place).flatten() {
             if let (true, StandingSetting::Off { words, .. } | StandingSetting::Other(words)) = (is_shared, &mut stands)
             {
                 *words = without_paths(words).into_owned();
@@ -76,10 +83,9 @@ impl LeversOfClients<'_> {
 }
 
 /// The user's settings, about the models of the page; none without a place for them.
-pub fn layers(page: &Page, context: &Context<'_>) -> Result<Option<SettingsLayers>> {
-    let places = context.env.claude_places();
+pub fn layers(page: &Page, places: &ClaudePlaces) -> Result<Option<SettingsLayers>> {
     let Some(path) = places.file(SettingsScope::User) else { return Ok(None) };
-    let layers = SettingsLayers::load(&places, SettingsScope::User, &path)?;
+    let layers = SettingsLayers::load(places, SettingsScope::User, &path)?;
     Ok(Some(layers.about(page.models.clone())))
 }
 
@@ -90,7 +96,7 @@ struct PageSettings<'a> {
     /// The user's alone.
     user: SettingsLayers,
     /// Where settings are for each project on this disk.
-    places: BTreeMap<String, ClaudePlaces>,
+    places: &'a BTreeMap<String, ClaudePlaces>,
     /// The user's below the files of projects that have some.
     within: BTreeMap<String, SettingsLayers>,
     /// Whether it is about one project alone.
