@@ -1,6 +1,8 @@
 //! What stands beside the conversation: effort, speed, branch and kinds of agents on requests and chains, the client's own
 //! totals of cost on sessions.
 
+use std::collections::BTreeSet;
+
 use serde_json::json;
 
 use crate::base::id::Id;
@@ -150,6 +152,15 @@ fn of_the_clients_running_totals_the_last_one_counts() {
 }
 
 #[test]
+fn the_clients_running_totals_name_models_as_the_messages_do() {
+    let names = ["claude-opus-5[1m]", "claude-sonnet-5[1m]", "claude-haiku-4-5@20251001", "gateway/claude-opus-5"];
+    let totals = names.map(|model| cost_state(model, 100, 0.125)).concat();
+    let timeline = timeline_of(&[("f", &(log(&[user("p", "go"), says("m", "a")]) + &totals))]);
+    let stated: BTreeSet<&str> = timeline.stated_costs.iter().map(|row| timeline.names.text(row.model)).collect();
+    assert_eq!(stated, names.into());
+}
+
+#[test]
 fn packed_rows_come_back_whole() {
     let first = says("m1", "one").set("effort", "high").set("gitBranch", "main").set("sessionKind", "bg");
     let records = log(&[user("p", "go"), delegation("c1", "Explore"), first.message("usage", usage("fast"))]);
@@ -230,11 +241,12 @@ fn the_clients_own_total_stands_beside_what_the_log_comes_to() {
     let usage = json!({ "input_tokens": 1_000, "output_tokens": 100, "cache_read_input_tokens": 0 });
     let records = log(&[user("p", "go"), says("m", "a").message("usage", usage).message("model", "claude-haiku-4-5")]);
     // $1 and $5 per million: a tenth of a cent and half of that; the client has a helper's call besides.
-    home.write(".claude/projects/p/s.jsonl", records + &cost_state("claude-haiku-4-5", 3_000, 0.002));
+    let totals = cost_state("claude-haiku-4-5", 3_000, 0.002) + &cost_state("claude-haiku-4-5[1m]", 30, 0.001);
+    home.write(".claude/projects/p/s.jsonl", records + &totals);
     let text = home.run(&["replay", "--policy", "prompt-cache", "--explain"]).out;
     let report = home.json(&["replay", "--policy", "prompt-cache"])["policies"][0].to_string();
-    assert!(report.contains("\"stated_nano_usd\":2000000"), "{report}");
+    assert!(report.contains("\"sessions\":1,\"stated_nano_usd\":3000000"), "{report}");
     assert!(report.contains("\"logged_tokens\":1100"), "{report}");
-    assert!(report.contains("\"stated_tokens\":3070"), "{report}");
+    assert!(report.contains("\"stated_tokens\":3170"), "{report}");
     assert!(text.contains("what the client says that sessions have cost"), "{text}");
 }

@@ -102,7 +102,7 @@ pub(super) fn stated_costs(session: Id, model_usage: &[u8], names: &mut Names) -
         if cursor.shape()? != JsonKind::Object {
             return cursor.skip_value();
         }
-        let model = word(names, RawStr(model));
+        let model = names.intern(&RawStr(model).text().unwrap_or_default());
         let mut row = StatedCost { session, model, usage: Default::default(), nanodollars: 0 };
         let mut first = cursor.enter()?;
         while let Some(key) = cursor.next_key(&mut first)? {

@@ -195,10 +195,12 @@ pub fn stated(simulator: &Simulator<'_>) -> Vec<Stated> {
     let timeline = simulator.timeline;
     let known: BTreeSet<Id> = timeline.stated_costs.iter().map(|row| row.session).collect();
     let mut models: BTreeMap<String, Stated> = BTreeMap::new();
+    let mut told: BTreeSet<(String, Id)> = BTreeSet::new();
     for row in &timeline.stated_costs {
         let model = model_id::normalise(timeline.names.text(row.model));
-        let own = models.entry(model).or_default();
-        own.sessions += 1;
+        let own = models.entry(model.clone()).or_default();
+        // One session may have asked a model under two ids.
+        own.sessions += u64::from(told.insert((model, row.session)));
         own.stated_nano_usd += row.nanodollars;
         own.stated_tokens += row.usage.input + row.usage.output + row.usage.cache_read + row.usage.cache_creation;
     }
