@@ -74,7 +74,7 @@ impl QuestionArgs {
 }
 
 /// What the names of projects have to contain. A way that begins here is the path that it leads to. An error if it could be a
-/// part of any name.
+/// part of any name: of other letters than those of ASCII the names hold nothing.
 fn project_part(text: &str, here: Option<&Path>) -> Result<String> {
     let begins_here = matches!(Path::new(text).components().next(), Some(Component::CurDir | Component::ParentDir));
     let mut path = PathBuf::new();
@@ -87,7 +87,7 @@ fn project_part(text: &str, here: Option<&Path>) -> Result<String> {
     }
     let part =
         if begins_here { path.to_string_lossy().into_owned() } else { text.trim_end_matches(['/', '\\']).to_owned() };
-    if part.chars().any(char::is_alphanumeric) {
+    if part.chars().any(|letter| letter.is_ascii_alphanumeric()) {
         return Ok(part);
     }
     Err(Error::usage(format!("--project {}: names no project", quoted(text)))
