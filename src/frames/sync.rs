@@ -538,9 +538,11 @@ pub fn directory_of(file: &LogFile, listing: &LogListing) -> String {
     first.or(own.and_then(Path::file_name)).map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
 }
 
-/// A project name as Claude Code spells its directory, in lower case: it keeps ASCII letters and digits.
+/// A project name as Claude Code spells its directory, in lower case: it keeps ASCII letters and digits, and has a dash for
+/// every other unit of UTF-16.
 pub fn slug(text: &str) -> String {
-    text.chars().map(|c| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '-' }).collect()
+    let letter = |unit| char::from_u32(u32::from(unit)).filter(char::is_ascii_alphanumeric);
+    text.encode_utf16().map(|unit| letter(unit).map_or('-', |letter| letter.to_ascii_lowercase())).collect()
 }
 
 /// New rows of a source; none if all rows that are known of it are new.

@@ -751,6 +751,14 @@ fn a_project_that_matches_nothing_is_told_so() {
 }
 
 #[test]
+fn a_project_whose_path_has_a_pictogram_is_found_by_it() {
+    let home = Home::new();
+    // As the client spells `/home/u/😀/app`: two dashes stand for the pictogram.
+    home.write(".claude/projects/-home-u----app/one.jsonl", session("one", 4));
+    assert_eq!(home.json(&["ingest", "-p", "/home/u/😀/app"])["totals"]["sessions"], 1);
+}
+
+#[test]
 fn a_project_is_named_by_the_way_to_it_from_here() {
     let home = Home::new();
     for (name, path) in [("here", "work"), ("below", "work/below"), ("beside", "beside"), ("other", "other")] {
