@@ -20,6 +20,19 @@ pub fn hidden(tool: &str) -> String {
 /// 2026-11-01T00:00:00Z
 pub const NOW_MS: i64 = 1_793_491_200_000;
 
+/// A stream whose reader has gone away.
+pub struct ClosedPipe;
+
+impl std::io::Write for ClosedPipe {
+    fn write(&mut self, _: &[u8]) -> std::io::Result<usize> {
+        Err(std::io::ErrorKind::BrokenPipe.into())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Err(std::io::ErrorKind::BrokenPipe.into())
+    }
+}
+
 /// A home directory that goes away with the test.
 pub struct Home {
     dir: tempfile::TempDir,

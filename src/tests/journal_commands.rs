@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use super::harness::{Home, NOW_MS};
+use super::harness::{ClosedPipe, Home, NOW_MS};
 use super::tune::searching;
 use crate::settings::entries::{JournalChange, JournalEntry, Predicted, RuleInputs, SettledEntry};
 use crate::settings::journal::{append, journal_of, write_noted};
@@ -388,19 +388,6 @@ fn a_program_reads_what_was_undone() {
     assert_eq!(report["kept"], serde_json::json!([]));
     let csv = home.run(&["tune", "undo", "--format", "csv", "--dry-run"]).out;
     assert_eq!(csv, "key,outcome,from,to,why\ndedup.lru_size,undone,8,5,\n");
-}
-
-/// Output whose reader has gone away.
-struct ClosedPipe;
-
-impl std::io::Write for ClosedPipe {
-    fn write(&mut self, _: &[u8]) -> std::io::Result<usize> {
-        Err(std::io::ErrorKind::BrokenPipe.into())
-    }
-
-    fn flush(&mut self) -> std::io::Result<()> {
-        Err(std::io::ErrorKind::BrokenPipe.into())
-    }
 }
 
 #[test]

@@ -5,7 +5,7 @@ use std::io::Write;
 
 use serde_json::{Value, json};
 
-use super::harness::{CallLines, Home, all_bytes, hidden};
+use super::harness::{CallLines, ClosedPipe, Home, all_bytes, hidden};
 use super::log_builder::{answers, asks, log, user};
 use crate::shell::arguments::Exit;
 
@@ -381,6 +381,8 @@ fn the_gate_writes_compares_and_fails_with_the_lines_that_got_worse() {
     assert!(failed.err.contains("# worse: published"), "{}", failed.err);
     let told = format!("gate failed: savings may fall by 0 points against {file} (--max-regression)\n");
     assert!(failed.out.contains(&told), "{}", failed.out);
+    let asked = ["replay", "--baseline", file, "--config", worse];
+    assert_eq!(home.run_into(&asked, &mut ClosedPipe), Exit::Gate, "whoever reads its output");
     assert_eq!(gate(&["--config", worse, "--max-regression", "99"]).exit, Exit::Done);
     assert_eq!(std::fs::read(file).unwrap(), written, "comparing does not write");
     assert_eq!(gate(&["--config", worse, "--max-regression", "0.5", "--update-baseline"]).exit, Exit::Done);

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::harness::{Home, Outcome};
+use super::harness::{ClosedPipe, Home, Outcome};
 use super::log_builder::{answers, asks, log};
 use crate::base::bootstrap::{Resampling, sum_interval};
 use crate::shell::arguments::Exit;
@@ -52,6 +52,9 @@ fn search(home: &Home, more: &[&str]) -> Value {
 fn a_search_finds_the_one_value_that_pays_writes_it_and_finds_nothing_more() {
     let home = Home::new();
     write_repeats(&home, 25, 8);
+    let logs = home.path("logs").display().to_string();
+    let check = ["tune", "search", "--input-dir", &logs, "--check"];
+    assert_eq!(home.run_into(&check, &mut ClosedPipe), Exit::Pending, "whoever reads its output");
     let found = search(&home, &[]);
     let steps = found["search"]["steps"].as_array().unwrap();
     assert_eq!(steps[0]["key"], "dedup.lru_size", "{steps:#?}");

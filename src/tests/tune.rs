@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::fleet::log;
-use super::harness::{CallLines, Home, session};
+use super::harness::{CallLines, ClosedPipe, Home, session};
 use crate::base::data::Data;
 use crate::settings::annotations::Annotations;
 use crate::shell::arguments::Exit;
@@ -772,19 +772,6 @@ fn a_project_is_named_by_the_way_to_it_from_here() {
         let refused = home.run(&["ingest", "-p", project]);
         assert_eq!((refused.exit, refused.out.as_str()), (Exit::Usage, ""), "{project}");
         assert!(refused.err.contains("names no project"), "{}", refused.err);
-    }
-}
-
-/// Output whose reader has gone away.
-struct ClosedPipe;
-
-impl std::io::Write for ClosedPipe {
-    fn write(&mut self, _: &[u8]) -> std::io::Result<usize> {
-        Err(std::io::ErrorKind::BrokenPipe.into())
-    }
-
-    fn flush(&mut self) -> std::io::Result<()> {
-        Err(std::io::ErrorKind::BrokenPipe.into())
     }
 }
 

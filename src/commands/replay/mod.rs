@@ -173,7 +173,7 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     if let Some(path) = &args.html {
         context.write_file(path, report::html(report), args.asked.output.quiet)?;
     }
-    show(args, report, (gate.as_ref(), worth.as_ref()), &input, context)?;
+    context.show(|context| show(args, report, (gate.as_ref(), worth.as_ref()), &input, context))?;
     gate.map_or(Ok(Exit::Done), |gate| conclude(&gate, &args.asked.output, context))
 }
 

@@ -83,7 +83,7 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
         warn_unknown(&file, context)?;
         writeln!(context.err, "# output: {}{}", file.path.shown(), args.write.state())?;
     }
-    show(args, (&found, &of_client), &proposal, (&reaches, &input), context)?;
+    context.show(|context| show(args, (&found, &of_client), &proposal, (&reaches, &input), context))?;
     let calls = input.overview()?;
     let inputs = window::inputs("logs", calls.calls, calls.sessions, &input.window);
     let settled = SettledProposal {
