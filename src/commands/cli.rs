@@ -1,6 +1,7 @@
 //! The command line: which commands there are, the flags they share, and the way from arguments to an exit code.
 
 use std::ffi::{OsStr, OsString};
+use std::io::{self, Write};
 use std::path::PathBuf;
 
 use clap::{ArgMatches, Parser, Subcommand};
@@ -62,7 +63,8 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>, context: &mut Context<
         Ok((command, Kept::of(&matches), lake_of(&matches)))
     });
     let Context { now_ms, width, out_is_terminal, err_is_terminal, .. } = *context;
-    let (input, env, mut err) = (&mut *context.input, context.env.clone(), Visible(&mut *context.err));
+    let (input, env, mut err) = (&mut *context.input, context.env.clone(), Notes(&mut *context.err));
+    let mut err = Visible(&mut err);
     let mut err = Wrapped::new(&mut err, width.filter(|_| err_is_terminal));
     let kept = parsed.as_ref().map_or(Kept::Text, |(_, kept, _)| *kept);
     let pseudonyms = match (&env.team_secret, &parsed) {
@@ -72,7 +74,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>, context: &mut Context<
     };
     let mut text = Visible(&mut *context.out);
     let (mut shared, mut wrapped);
-    let out: &mut dyn std::io::Write = match kept {
+    let out: &mut dyn Write = match kept {
         Kept::Data if !out_is_terminal => &mut *text.0,
         Kept::Prose => {
             wrapped = Wrapped::new(&mut text, width);
@@ -92,13 +94,27 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>, context: &mut Context<
         Err(refusal) => refuse(&refusal, &mut context),
     };
     if let Some(cause) = pseudonyms.passing() {
-        // Nobody is left to tell when stderr is gone as well.
         let _unheard = writeln!(
             context.err,
             "# pseudonyms will be others next time: no secret could be kept ({cause}); DEVBOY_TEAM_SECRET gives one"
         );
     }
     exit
+}
+
+/// What is told beside the data. Where nobody hears it, the command does all that it was asked for.
+struct Notes<'w>(&'w mut dyn Write);
+
+impl Write for Notes<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let _unheard = self.0.write_all(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        let _unheard = self.0.flush();
+        Ok(())
+    }
 }
 
 /// The arguments with the command that is meant where none is named: flags alone are those of the page. `help tune` is
@@ -189,7 +205,7 @@ fn execute(command: Command, context: &mut Context<'_>) -> Exit {
     match outcome {
         // A reader that went away does not change what the command found.
         Ok(exit) => match context.out.flush() {
-            Err(cause) if cause.kind() != std::io::ErrorKind::BrokenPipe => {
+            Err(cause) if cause.kind() != io::ErrorKind::BrokenPipe => {
                 let _unheard = writeln!(context.err, "devboy: writing output: {cause}");
                 Exit::Failed
             }
@@ -198,7 +214,6 @@ fn execute(command: Command, context: &mut Context<'_>) -> Exit {
         Err(error) if error.kind == FailureKind::BrokenPipe => Exit::Done,
         Err(error) => {
             let _unread = context.out.flush();
-            // Nobody is left to tell when stderr is gone as well.
             let _unheard = writeln!(context.err, "devboy: {error}");
             if error.kind == FailureKind::Usage { Exit::Usage } else { Exit::Failed }
         }
@@ -212,7 +227,7 @@ fn refuse(answer: &clap::Error, context: &mut Context<'_>) -> Exit {
         if answer.use_stderr() { (&mut context.err, Exit::Usage) } else { (&mut context.out, Exit::Done) };
     let written = sink.write_all(text.as_bytes()).and_then(|()| sink.flush());
     match written {
-        Err(cause) if cause.kind() != std::io::ErrorKind::BrokenPipe => Exit::Failed,
+        Err(cause) if cause.kind() != io::ErrorKind::BrokenPipe => Exit::Failed,
         // A reader that went away changes nothing.
         _ => exit,
     }

@@ -103,6 +103,13 @@ impl Home {
         self.run_in(arguments, b"", None, out, &mut Vec::new())
     }
 
+    /// The exit code of a command whose notes nobody takes, and what it prints.
+    pub fn run_unheard(&self, arguments: &[&str]) -> (Exit, String) {
+        let mut out = Vec::new();
+        let exit = self.run_in(arguments, b"", None, &mut out, &mut ClosedPipe);
+        (exit, String::from_utf8(out).unwrap())
+    }
+
     /// What a command prints on a terminal of so many columns.
     pub fn out_at_width(&self, arguments: &[&str], width: u16) -> String {
         self.run_at_width(arguments, width).out

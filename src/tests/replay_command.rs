@@ -383,6 +383,7 @@ fn the_gate_writes_compares_and_fails_with_the_lines_that_got_worse() {
     assert!(failed.out.contains(&told), "{}", failed.out);
     let asked = ["replay", "--baseline", file, "--config", worse];
     assert_eq!(home.run_into(&asked, &mut ClosedPipe), Exit::Gate, "whoever reads its output");
+    assert_eq!(home.run_unheard(&asked), (Exit::Gate, failed.out), "and its notes");
     assert_eq!(gate(&["--config", worse, "--max-regression", "99"]).exit, Exit::Done);
     assert_eq!(std::fs::read(file).unwrap(), written, "comparing does not write");
     assert_eq!(gate(&["--config", worse, "--max-regression", "0.5", "--update-baseline"]).exit, Exit::Done);
