@@ -9,12 +9,23 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 
 use crate::base::json::Cursor;
-use crate::facts::json_tree::{Json, write_string};
+use crate::facts::json_tree::{Json, JsonRefusal, write_string};
+
+/// Whether a text begins as a JSON value does.
+fn may_be_json(text: &str) -> bool {
+    matches!(text.bytes().next(), Some(b'{' | b'[' | b'"' | b'-' | b'0'..=b'9' | b't' | b'f' | b'n'))
+}
 
 /// The JSON value that a text spells, if it spells one.
 pub fn as_json(text: &str) -> Option<Json> {
-    let may_be = matches!(text.bytes().next()?, b'{' | b'[' | b'"' | b'-' | b'0'..=b'9' | b't' | b'f' | b'n');
-    may_be.then(|| Json::parse(text).ok())?
+    may_be_json(text).then(|| Json::parse(text).ok())?
+}
+
+/// Whether some reader takes a text for JSON, also where [`as_json`] has no value for it: a key that occurs twice, half a
+/// UTF-16 pair, too many levels, blanks in front.
+pub fn spells_json(text: &str) -> bool {
+    let value = text.trim_start();
+    may_be_json(value) && Json::parse(value) != Err(JsonRefusal::NotJson)
 }
 
 /// Whether a text can stand bare in a line: something, all of it visible, without a line break.
@@ -25,7 +36,7 @@ fn fits_in_line(text: &str) -> bool {
 /// Appends a value in one line.
 pub fn write_value(value: &Json, out: &mut String) {
     match value {
-        Json::String(text) if fits_in_line(text) && as_json(text).is_none() => out.push_str(text),
+        Json::String(text) if fits_in_line(text) && !spells_json(text) => out.push_str(text),
         _ => value.write_compact(out),
     }
 }

@@ -18,7 +18,7 @@ use crate::frames::columns::{
 pub const TABLES: [&str; 2] = ["bodies", "encodings"];
 
 /// Versions of the tables and of the meaning of their columns.
-pub const VERSIONS: [(&str, u32); 2] = [("bodies", 6), ("encodings", 2)];
+pub const VERSIONS: [(&str, u32); 2] = [("bodies", 6), ("encodings", 3)];
 
 /// Rows that are written and read together: they hold many lines, so few of them stand in memory as columns.
 pub const GROUP_ROWS: usize = 1 << 12;

@@ -6,7 +6,7 @@
 
 use std::borrow::Cow;
 
-use crate::facts::cell::{CellGrid, GridColumns, as_json, read_quoted, write_quoted};
+use crate::facts::cell::{CellGrid, GridColumns, as_json, read_quoted, spells_json, write_quoted};
 use crate::facts::encode::{Format, FormatFamily, Meaning, Params, Subject};
 use crate::facts::json_tree::{Json, write_string};
 
@@ -45,9 +45,9 @@ fn write_cell(cell: Option<&Json>, out: &mut String) {
         None => {}
         Some(value) if is_literal(value) => value.write_compact(out),
         Some(Json::String(text)) => match as_json(text) {
-            None => write_field(text, text.is_empty(), out),
             Some(literal) if is_literal(&literal) => write_field(text, true, out),
-            Some(_) => write_field(&as_string(text), true, out),
+            None if !spells_json(text) => write_field(text, text.is_empty(), out),
+            _ => write_field(&as_string(text), true, out),
         },
         Some(container) => write_field(&container.compact(), false, out),
     }
