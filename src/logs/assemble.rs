@@ -706,9 +706,10 @@ fn evictions(files: &[File<'_>], history: &History) -> Vec<Eviction> {
         return Vec::new();
     }
     let index = CallIndex::of(&history.calls);
-    let cleared = cleared(&marked, history, &index);
-    let mut left = left(&rewinds, history, &index);
-    left.retain(|call, _| !cleared.contains_key(call));
+    let (mut cleared, mut left) = (cleared(&marked, history, &index), left(&rewinds, history, &index));
+    for (call, before) in &mut cleared {
+        *before = left.remove(call).map_or(*before, |left| left.min(*before));
+    }
     let eviction = |is_left: bool| {
         move |(&call, &before): (&usize, &usize)| Eviction { chain: history.calls[call].chain, before, call, is_left }
     };

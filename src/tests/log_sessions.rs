@@ -496,6 +496,9 @@ fn a_conversation_that_goes_back_leaves_results_behind_and_compacts_nothing() {
     let whole = told(&records);
     assert_eq!(evicted(&whole), (ids(&[("c2", "c3"), ("c1", "c4"), ("c3", "c4")]), 0));
     assert_eq!((partitions(&whole), compactions(&whole)), (vec![0; 5], 0));
+    // What is cleared once more was gone before.
+    let cleared = told(&[&records[..], &[micro_compaction("b1", &["c2"])]].concat());
+    assert_eq!(evicted(&cleared), (evicted(&whole).0, 1));
     // What goes on from a prompt does not go on from the answer to it.
     let again = [turn("p1", None, "c1"), turn("p2", Some("r-c1"), "c2"), turn("again", Some("p2"), "c3")].concat();
     assert_eq!(evicted(&told(&again)), (ids(&[("c2", "c3")]), 0));
