@@ -53,7 +53,7 @@ fn judge(facts: &RuleFacts<'_>, sheet: &RuleThresholds) -> Result<Vec<Finding>> 
 fn size(seen: &EventProfile, thresholds: &Thresholds, sheet: &RuleThresholds) -> (i64, Evidence) {
     let per_partition = seen.calls / seen.partitions.max(1) as f64;
     let per_session = seen.calls / seen.sessions.max(1) as f64;
-    let compactions = format!("{} compactions in {:.0} responses", seen.compactions, seen.calls);
+    let compactions = format!("{} in {:.0} responses", counted(seen.compactions, "compaction"), seen.calls);
     let share = compaction_share(seen);
     let evidence = |counts: &str, share, key| Evidence {
         counts: scaled(seen.events, seen.calls, counts),

@@ -489,6 +489,8 @@ fn a_sample_is_not_taken_for_all_responses_of_a_session() {
     let evidence = &spoken("R3", &seen, "[dedup]\nlru_size = 7\n")[0].evidence;
     assert!(evidence.counts.starts_with("50 events that stand for 500.0 responses\n10 compactions in 500 responses"));
     assert_eq!(evidence.n, 50);
+    let one = &spoken("R3", &sessions(100.0, 1, 2, 1), "")[0].evidence.counts;
+    assert!(one.starts_with("1 compaction in 100 responses"), "{one}");
 }
 
 #[test]
