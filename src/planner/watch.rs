@@ -145,11 +145,16 @@ impl<'a, 'm> PrefetchWatch<'a, 'm> {
         self.clock.before = self.clock.call;
     }
 
-    /// A prefetch goes out.
+    /// A prefetch goes out. One of the same call that is still open grew too old, else none would go out: nothing hits it any
+    /// more.
     pub fn send(&mut self, moment: Opportunity, input: u64, record: usize, predicted_tokens: u64) {
         self.clock.event += 1;
         let place = self.sent.len() as u32;
-        self.by_input.entry(key(moment.to, input)).or_default().push(place);
+        let same = self.by_input.entry(key(moment.to, input)).or_default();
+        if let Some(&before) = same.last() {
+            self.sent[before as usize].closed = true;
+        }
+        same.push(place);
         let value = key(moment.to, moment.value ^ u64::from(moment.argument.0));
         self.by_value.entry(value).or_default().push(place);
         self.recent.push(place);

@@ -591,6 +591,18 @@ fn an_answer_that_grew_too_old_is_no_hit() {
     assert_eq!(with(5), (BTreeMap::from([("stale", 1)]), 0), "it was fetched eight seconds before");
 }
 
+/// Fetched again after it grew too old: what the agent asks for is the later answer, near as it is.
+#[test]
+fn what_is_fetched_anew_is_what_is_hit() {
+    let user = "[tools.Read]\nside_effect_class = \"read_only\"\ncost_model = { freshness_ttl_s = 60 }\n";
+    let shells = (0..4).fold(Script::new("s").grep(&["src/a.rs"]), |script, n| script.step(&[shell(n)]));
+    let scene = Scene::of(&[shells.pause(100).grep(&["src/a.rs"]).read("src/a.rs")]);
+    let found = Replay::of(&scene).user(user).tally();
+    assert_eq!(ends(&found), BTreeMap::from([("stale", 1), ("won", 1)]));
+    assert_eq!((found.near.exact, found.far.exact, found.across_shell), (1, 1, 0));
+    assert!(found.spared_ms > 0, "how long the call took that did not run");
+}
+
 /// B1: what is learned from is a history of its own, with its values.
 #[test]
 fn a_part_of_the_sessions_tells_what_the_whole_tells_of_them() {
