@@ -8,7 +8,7 @@ use crate::base::error::Result;
 use crate::base::id::IdMap;
 use crate::base::names::Sym;
 use crate::base::sums::adds_up;
-use crate::frames::groups::{Column, DataFrame, column, frame, grouped};
+use crate::frames::groups::{Column, DataFrame, column, frame, grouped, sums};
 use crate::telemetry::log::RecordedEvent;
 
 /// Parts of one in which key stability is added up.
@@ -105,26 +105,20 @@ impl EventFrame {
     pub fn endpoint_sums(&self) -> Result<Vec<EndpointSum>> {
         grouped(&self.events, &["group"], |group| {
             let (endpoint, weight, kind) = self.groups[group.key("group")? as usize];
-            Ok(EndpointSum {
+            let mut sum = EndpointSum {
                 endpoint,
                 weight: f64::from_bits(weight),
                 shape: (kind >> 8) as u8,
                 layer: kind as u8,
                 inner_formats: (kind >> 16) as u16,
                 events: group.count(),
-                bytes: group.sum("bytes")?,
-                baseline: group.sum("baseline")?,
-                sent: group.sum("sent")?,
-                repeats: group.sum("repeats")?,
-                unhashed: group.sum("unhashed")?,
-                columns: group.sum("columns")?,
-                rows: group.sum("rows")?,
-                tables: group.sum("tables")?,
-                stability: group.sum("stability")?,
-                stable: group.sum("stable")?,
-                prefetches: group.sum("prefetches")?,
-                prefetches_cited: group.sum("prefetches_cited")?,
-            })
+                ..EndpointSum::default()
+            };
+            sums!(
+                group => sum: bytes, baseline, sent, repeats, unhashed, columns, rows, tables, stability, stable,
+                prefetches, prefetches_cited
+            );
+            Ok(sum)
         })
     }
 

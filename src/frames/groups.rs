@@ -22,6 +22,22 @@ where
     Column::new(name.into(), rows.iter().map(value).collect::<Vec<T>>())
 }
 
+/// Columns that are fields of the rows and called like them.
+macro_rules! columns {
+    ($rows:expr => $($field:ident),+) => {
+        vec![$(crate::frames::groups::column(stringify!($field), $rows, |row| row.$field)),+]
+    };
+}
+
+/// Puts the sums of columns over a group into the fields that are called like them.
+macro_rules! sums {
+    ($group:expr => $row:ident: $($field:ident),+) => {
+        $($row.$field = $group.sum(stringify!($field))?;)+
+    };
+}
+
+pub(super) use {columns, sums};
+
 /// A row for each group of rows that agree in some columns of numbers (`u32`), in the order of these.
 pub(super) fn grouped<T>(frame: &DataFrame, by: &[&str], row: impl Fn(&FrameGroup<'_>) -> Result<T>) -> Result<Vec<T>> {
     let keys = frame.select_to_vec(by).map_err(fault)?;

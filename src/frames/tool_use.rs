@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use crate::base::error::Result;
 use crate::base::names::Sym;
 use crate::base::stats::ToolStats;
-use crate::frames::groups::{DataFrame, FrameGroup, column, frame, grouped};
+use crate::frames::groups::{DataFrame, FrameGroup, column, columns, frame, grouped, sums};
 use crate::logs::history::{Call, History};
 use crate::logs::trace::ResultKind;
 
@@ -200,32 +200,19 @@ pub struct ToolFrame {
 impl ToolFrame {
     /// The frame of some calls.
     pub fn new(calls: &[MinedCall]) -> Result<Self> {
-        let columns = vec![
+        let mut columns = columns!(
+            calls => server, session, ran, sized, failed, rejected, open, empty, empty_run, repeatable, reads, chars,
+            bytes, latency_ms, with_text, counted, input_bytes
+        );
+        columns.extend([
             column("tool", calls, |call| call.tool.0),
-            column("server", calls, |call| call.server),
-            column("session", calls, |call| call.session),
-            column("ran", calls, |call| call.ran),
-            column("sized", calls, |call| call.sized),
-            column("failed", calls, |call| call.failed),
-            column("rejected", calls, |call| call.rejected),
-            column("open", calls, |call| call.open),
-            column("empty", calls, |call| call.empty),
             column("empty_in_runs", calls, |call| call.in_empty_run),
-            column("empty_run", calls, |call| call.empty_run),
-            column("repeatable", calls, |call| call.repeatable),
             column("repeats", calls, |call| call.repeat),
-            column("reads", calls, |call| call.reads),
             column("rereads_same", calls, |call| call.reread == Some(Reread::Same)),
             column("rereads_overlapping", calls, |call| call.reread == Some(Reread::Overlapping)),
             column("rereads_other", calls, |call| call.reread == Some(Reread::Other)),
-            column("chars", calls, |call| call.chars),
-            column("bytes", calls, |call| call.bytes),
-            column("latency_ms", calls, |call| call.latency_ms),
-            column("tokens", calls, |call| call.tokens),
-            column("with_text", calls, |call| call.with_text),
-            column("counted", calls, |call| call.counted),
-            column("input_bytes", calls, |call| call.input_bytes),
-        ];
+            column("response_tokens", calls, |call| call.tokens),
+        ]);
         Ok(Self { calls: frame(calls.len(), columns)? })
     }
 
@@ -233,33 +220,21 @@ impl ToolFrame {
     pub fn uses(&self, by: &str) -> Result<Vec<(u32, ToolUsage)>> {
         grouped(&self.calls, &[by], |group| {
             let sized = group.only("sized")?;
-            let usage = ToolUsage {
-                name: String::new(),
+            let mut usage = ToolUsage {
                 calls: group.count(),
                 sessions: group.distinct("session")?,
-                ran: group.sum("ran")?,
                 sized: sized.count(),
-                failed: group.sum("failed")?,
-                rejected: group.sum("rejected")?,
-                open: group.sum("open")?,
-                empty: group.sum("empty")?,
-                empty_in_runs: group.sum("empty_in_runs")?,
                 empty_run_max: group.extremes("empty_run")?[1] as u64,
-                repeatable: group.sum("repeatable")?,
-                repeats: group.sum("repeats")?,
-                reads: group.sum("reads")?,
-                rereads_same: group.sum("rereads_same")?,
-                rereads_overlapping: group.sum("rereads_overlapping")?,
-                rereads_other: group.sum("rereads_other")?,
                 chars: quantiles(&sized, "chars")?,
                 bytes: quantiles(&sized, "bytes")?,
                 timed: group.known("latency_ms")?,
                 latency_ms: quantiles(group, "latency_ms")?,
-                response_tokens: group.sum("tokens")?,
-                with_text: group.sum("with_text")?,
-                counted: group.sum("counted")?,
-                input_bytes: group.sum("input_bytes")?,
+                ..ToolUsage::default()
             };
+            sums!(
+                group => usage: ran, failed, rejected, open, empty, empty_in_runs, repeatable, repeats, reads,
+                rereads_same, rereads_overlapping, rereads_other, response_tokens, with_text, counted, input_bytes
+            );
             Ok((group.key(by)?, usage))
         })
     }
