@@ -404,8 +404,7 @@ impl FilePlan<'_> {
             FileUpdate::Grown => self.known.as_ref().map_or(0, |known| known.bytes),
             FileUpdate::New | FileUpdate::Rewritten | FileUpdate::Studied => 0,
         };
-        let Self { file, named, .. } = *self;
-        Some(Job { path: &file.path, packing: file.packing, from, to: file.bytes, named })
+        Some(Job { from, named: self.named, ..Job::of(self.file) })
     }
 
     /// Whether the file begins with all that is known of it.
@@ -437,7 +436,7 @@ fn plan<'a>(scope: &SyncScope<'a>, stored: &mut StoredFiles, without_lake: bool,
                 || match known {
                     Some(known) => stamp(known) == stamp_of(file),
                     // Nothing to compare it with: it is new, and is named while it is read.
-                    None => !gone_bytes.contains(&file.bytes) && job_of_new(file).is_one_piece(),
+                    None => !gone_bytes.contains(&file.bytes) && Job::of(file).is_one_piece(),
                 };
             (!is_certain).then(|| digest(&file.path, known.map_or(0, |known| known.bytes), file.bytes))
         });
@@ -487,10 +486,6 @@ fn plan<'a>(scope: &SyncScope<'a>, stored: &mut StoredFiles, without_lake: bool,
         });
     }
     plans
-}
-
-fn job_of_new(file: &LogFile) -> Job<'_> {
-    Job { path: &file.path, packing: file.packing, from: 0, to: file.bytes, named: true }
 }
 
 /// What tells without reading it that a file is what it was.

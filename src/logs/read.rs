@@ -13,7 +13,7 @@ use crate::base::files;
 use crate::base::id::Id;
 use crate::base::lines::{LineBuffer, LineReader, ReadLine};
 use crate::base::unpack::{Packing, unpack};
-use crate::logs::discover::Hashing;
+use crate::logs::discover::{Hashing, LogFile};
 use crate::logs::message::ExtractionGuide;
 use crate::logs::record::Extractor;
 use crate::logs::take::{TakeLines, TakeRecords};
@@ -48,7 +48,12 @@ pub struct Job<'a> {
     pub named: bool,
 }
 
-impl Job<'_> {
+impl<'a> Job<'a> {
+    /// All of a file, without a name for its content.
+    pub fn of(file: &'a LogFile) -> Self {
+        Self { path: &file.path, packing: file.packing, from: 0, to: file.bytes, named: false }
+    }
+
     /// Whether a piece is all of the file.
     fn is_whole(&self, piece: &Piece) -> bool {
         piece.start == 0 && (self.packing != Packing::Plain || piece.end == self.to)

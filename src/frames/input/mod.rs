@@ -271,9 +271,7 @@ impl Input {
         let mut known = bring_up_to_date(&scope, lake, Want { rows, bodies, tier: self.tier });
         self.lake = known.lake.take();
         self.note(std::mem::take(&mut known.notes));
-        let told: HashSet<PathBuf> = self.listing.unreadable.iter().map(|(path, _)| path.clone()).collect();
-        let news = std::mem::take(&mut known.unreadable).into_iter().filter(|(path, _)| !told.contains(path));
-        self.listing.unreadable.extend(news);
+        self.leave_out(std::mem::take(&mut known.unreadable));
         self.select(known)
     }
 
@@ -416,10 +414,7 @@ impl Input {
         let listed: BTreeMap<&Path, &LogFile> =
             self.listing.files.iter().map(|file| (file.path.as_path(), file)).collect();
         let logs = self.sources.iter().filter(|source| !source.is_sidecar());
-        let files = logs.filter_map(|source| listed.get(source.path.as_deref()?));
-        files
-            .map(|file| Job { path: &file.path, packing: file.packing, from: 0, to: file.bytes, named: false })
-            .collect()
+        logs.filter_map(|source| Some(Job::of(listed.get(source.path.as_deref()?)?))).collect()
     }
 }
 

@@ -240,7 +240,7 @@ impl Input {
             match source.path.as_deref().and_then(|path| listed.get(path)) {
                 Some(file) => {
                     places.push(index);
-                    jobs.push(Job { path: &file.path, packing: file.packing, from: 0, to: stored.bytes, named: false });
+                    jobs.push(Job { to: stored.bytes, ..Job::of(file) });
                 }
                 None => drop(gone.insert(source.key)),
             }
