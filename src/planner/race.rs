@@ -86,8 +86,6 @@ pub struct Record {
     pub settled_ms: Option<u64>,
     /// When the agent asked.
     pub claimed_ms: Option<u64>,
-    /// Whether the answer that set it off went out without it.
-    pub timed_out: bool,
     /// What became of it.
     pub fate: RaceEnd,
 }
@@ -141,7 +139,7 @@ impl Race {
         self.advance(at_ms + self.delay_ms);
         let start = self.now_ms;
         let deadline = start.saturating_add(self.limits.timeout_ms);
-        let records: Vec<_> = prefetches.into_iter().map(|prefetch| self.send(prefetch, deadline)).collect();
+        let records: Vec<_> = prefetches.into_iter().map(|prefetch| self.send(prefetch)).collect();
         let ends =
             records.iter().map(|&record| &self.records[record]).filter(|record| record.fate == RaceEnd::InFlight);
         let last = ends.map(|record| start.saturating_add(record.prefetch.latency_ms)).max().unwrap_or(start);
@@ -217,10 +215,9 @@ impl Race {
         self.hosts.get(host).copied().unwrap_or_default()
     }
 
-    fn send(&mut self, prefetch: Prefetch, deadline: u64) -> usize {
+    fn send(&mut self, prefetch: Prefetch) -> usize {
         let index = self.records.len();
         let refusal = self.refusal(&prefetch);
-        let ends = self.now_ms.saturating_add(prefetch.latency_ms);
         if refusal.is_none() {
             if let Some(host) = &prefetch.host {
                 *self.hosts.entry(host.clone()).or_default() += 1;
@@ -234,7 +231,6 @@ impl Race {
             dispatched_ms: self.now_ms,
             settled_ms: None,
             claimed_ms: None,
-            timed_out: refusal.is_none() && ends > deadline,
             fate: refusal.map_or(RaceEnd::InFlight, RaceEnd::Refused),
         });
         index

@@ -69,14 +69,12 @@ fn a_slow_prefetch_outlives_the_wait_and_stays_in_flight() {
     let mut race = Race::new(limits(3, 50, 4));
     let round = race.dispatch(0, vec![prefetch(1, 500)]);
     assert_eq!((round.in_time.len(), round.waited_ms, in_flight(&race)), (0, 50, 1));
-    assert!(race.records()[0].timed_out);
     // The wait is global: two slow ones hold the answer no longer than one.
     let round = race.dispatch(0, vec![prefetch(2, 500), prefetch(3, 600)]);
-    assert_eq!(round.waited_ms, 50);
+    assert_eq!((round.in_time.len(), round.waited_ms), (0, 50));
     // D2, D3: what arrives late is still there for a call that comes later.
     pass(&mut race, 700);
     assert_eq!((in_flight(&race), race.claim(700, &request(1))), (0, Some(RaceEnd::Won)));
-    assert!(race.records().iter().all(|record| record.timed_out));
 }
 
 #[test]
