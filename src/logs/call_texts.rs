@@ -8,12 +8,11 @@ use crate::base::id::{Id, IdMap, IdSet};
 use crate::base::json::{Cursor, JsonFault, RawStr};
 use crate::base::numbers::saturated;
 use crate::logs::assemble::NamelessCalls;
-use crate::logs::content::BlockFields;
+use crate::logs::content::{BlockFields, TextBlocks};
 use crate::logs::envelope::{Envelope, ProgressFields};
 use crate::logs::field::id_of;
 use crate::logs::read::{self, Failure, Job};
 use crate::logs::take::TakeRecords;
-use crate::logs::text_blocks::TextBlocks;
 use crate::logs::trace::Counters;
 
 /// Judges one call: tool, client version, arguments as JSON.

@@ -6,12 +6,11 @@ use serde_json::Value;
 
 use crate::base::id::{Id, IdSet};
 use crate::base::json::{Cursor, JsonFault, RawStr};
-use crate::logs::content::BlockFields;
+use crate::logs::content::{BlockFields, TextBlocks};
 use crate::logs::envelope::{Envelope, ProgressFields};
 use crate::logs::field::{id_of, span};
 use crate::logs::read::{self, Failure, Job};
 use crate::logs::take::TakeRecords;
-use crate::logs::text_blocks::TextBlocks;
 use crate::logs::trace::Counters;
 
 /// Something that may hold definitions.

@@ -26,7 +26,6 @@ pub mod read;
 pub mod record;
 pub mod shell;
 pub mod take;
-mod text_blocks;
 pub mod timeline;
 mod twofold;
 pub mod value_draft;

@@ -11,11 +11,10 @@ use crate::whatif::prompt_cache::params::{
     CacheLayout, CacheLifetime, CacheRules, HiddenForks, MinCacheable, Params, Switch, TtlPolicy,
 };
 use crate::whatif::sim::cost::{Spent, UNITS_PER_TOKEN};
-use crate::whatif::sim::forks::ForkPoints;
 use crate::whatif::sim::money::Prices;
 use crate::whatif::sim::simulator::{SimulatedRun, Simulator};
 use crate::whatif::sim::sizes::{BlockSizes, Estimator, SizeRules};
-use crate::whatif::sim::view::{ContextView, RequestMoment, Stage, StageOutput};
+use crate::whatif::sim::view::{ContextView, ForkPoints, RequestMoment, Stage, StageOutput};
 
 fn shipped() -> CacheRules {
     fitting::<CacheRules>(&Data::default().text("policies/prompt_cache.toml").unwrap(), "prompt_cache.toml").unwrap()

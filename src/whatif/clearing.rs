@@ -17,9 +17,10 @@ use crate::whatif::compaction::outcome::{ClearingCheck, Clearings, ClearingsRepl
 use crate::whatif::compaction::params::{MicroParams, Style};
 use crate::whatif::sim::breakage::detect::ShownBlocks;
 use crate::whatif::sim::breakage::rows::BreakClass;
-use crate::whatif::sim::forks::ForkPoints;
 use crate::whatif::sim::simulator::SimulatedRun;
-use crate::whatif::sim::view::{ContextView, Item, ItemKey, Noticed, RequestMoment, Stage, StageJournal, StageOutput};
+use crate::whatif::sim::view::{
+    ContextView, ForkPoints, Item, ItemKey, Noticed, RequestMoment, Stage, StageJournal, StageOutput,
+};
 
 /// One result that was cleared.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]

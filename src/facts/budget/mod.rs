@@ -5,7 +5,6 @@
 //! that comes out, counted as a whole.
 
 mod graph;
-mod labels;
 mod price;
 mod selection;
 

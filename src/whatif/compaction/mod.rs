@@ -37,12 +37,11 @@ use crate::whatif::compaction::real::{placement, real_compactions};
 use crate::whatif::compaction::splice::Splice;
 use crate::whatif::compaction::tables as report;
 use crate::whatif::sim::breakage::files::edit_ages;
-use crate::whatif::sim::forks::ForkPoints;
 use crate::whatif::sim::money::Prices;
 use crate::whatif::sim::params::{PolicyConfig, ReadOnlyWith};
 use crate::whatif::sim::unlogged::SUMMARISER;
 use crate::whatif::sim::view::{
-    ContextView, ExtraCall, Item, ItemKey, RequestMoment, Stage, StageJournal, StageOutput, tokens,
+    ContextView, ExtraCall, ForkPoints, Item, ItemKey, RequestMoment, Stage, StageJournal, StageOutput, tokens,
 };
 use crate::whatif::simulation::{Finished, PolicyShare, Ready, Simulation};
 use crate::whatif::workload::Workload;

@@ -31,12 +31,11 @@ use crate::whatif::history_trim::params::CutStyle;
 use crate::whatif::history_trim::plan::{Memory, MessageFate, Sticky, TrimPlan};
 use crate::whatif::history_trim::tables::{NOTES, TELEMETRY_NOTE, ages, breaks, formulas, summary, variants};
 use crate::whatif::sim::breakage::rows::{Break, BreakClass, is_sourced};
-use crate::whatif::sim::forks::ForkPoints;
 use crate::whatif::sim::outcome::CostComparison;
 use crate::whatif::sim::params::ReadOnlyWith;
 use crate::whatif::sim::simulator::SimulatedRun;
 use crate::whatif::sim::sizes::SizeRules;
-use crate::whatif::sim::view::{ContextView, Item, ItemKey, Noticed, RequestMoment, Stage, StageOutput};
+use crate::whatif::sim::view::{ContextView, ForkPoints, Item, ItemKey, Noticed, RequestMoment, Stage, StageOutput};
 use crate::whatif::simulation::{Finished, PolicyShare, Ready, Simulation};
 
 pub use crate::whatif::history_trim::params::{HistoryTrimThresholds, Variant};

@@ -19,9 +19,10 @@ use crate::logs::timeline::requests::{BlockKind, NONE, Timeline};
 use crate::report::numbers::{counted, percent_of, thousands};
 use crate::report::table::{Table, TableBuilder};
 use crate::whatif::sim::breakage::detect::{Hint, KeptBlocks};
-use crate::whatif::sim::forks::ForkPoints;
 use crate::whatif::sim::sizes::SizeRules;
-use crate::whatif::sim::view::{ContextView, Item, ItemKey, RequestMoment, Stage, StageJournal, StageOutput};
+use crate::whatif::sim::view::{
+    ContextView, ForkPoints, Item, ItemKey, RequestMoment, Stage, StageJournal, StageOutput,
+};
 
 /// What the user may set.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize)]

@@ -16,12 +16,11 @@ use crate::whatif::prompt_cache::params::{CacheRules, HiddenForks};
 use crate::whatif::sim::breakage::BreakWatch;
 use crate::whatif::sim::cache_sim::{CacheRequest, PrefixCache, written};
 use crate::whatif::sim::cost::{Cost, Spent, Total};
-use crate::whatif::sim::forks::ForkPoints;
 use crate::whatif::sim::money::{Prices, Tariff};
 use crate::whatif::sim::priors::{Prior, WarmPrefix};
 use crate::whatif::sim::sizes::BlockSizes;
 use crate::whatif::sim::view::{
-    ContextView, ExtraCall, Item, ItemKey, Prefix, RequestMoment, Stage, StageOutput, tokens,
+    ContextView, ExtraCall, ForkPoints, Item, ItemKey, Prefix, RequestMoment, Stage, StageOutput, tokens,
 };
 use crate::whatif::sim::{laid_out, sizes};
 
