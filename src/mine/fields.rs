@@ -197,13 +197,6 @@ impl ToolFields {
     }
 }
 
-impl FieldUse {
-    /// In how many of the followed responses it was used.
-    pub fn share(&self) -> Share {
-        Share::new(self.used, self.followed)
-    }
-}
-
 /// What is being summed up of a tool.
 #[derive(Default)]
 struct ToolFieldSums {
@@ -301,6 +294,11 @@ impl ToolFieldSums {
 }
 
 impl FieldUse {
+    /// In how many of the followed responses it was used.
+    pub fn share(&self) -> Share {
+        Share::new(self.used, self.followed)
+    }
+
     fn add(&mut self, field: &AnswerField) {
         self.responses += 1;
         self.tokens += field.tokens;

@@ -134,13 +134,6 @@ pub struct RecordedEvent {
 
 const _: () = assert!(size_of::<RecordedEvent>() == 120);
 
-impl RecordedEvent {
-    /// Whether it can be told what repeats it: its content hash was recorded, and is that of all that it holds.
-    pub fn is_comparable(&self) -> bool {
-        self.body.is_some() && self.content != RecordedContent::Mixed
-    }
-}
-
 /// Nothing known of a response.
 impl Default for RecordedEvent {
     fn default() -> Self {
@@ -181,6 +174,11 @@ impl Default for RecordedEvent {
 }
 
 impl RecordedEvent {
+    /// Whether it can be told what repeats it: its content hash was recorded, and is that of all that it holds.
+    pub fn is_comparable(&self) -> bool {
+        self.body.is_some() && self.content != RecordedContent::Mixed
+    }
+
     /// Whether the planner did this: fetched a response ahead, or declined to and so got none.
     pub fn is_planned(&self) -> bool {
         self.plan.prefetched || self.plan.declined.is_some() && self.bytes == 0

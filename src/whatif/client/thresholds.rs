@@ -86,6 +86,27 @@ impl ClientThresholds {
         }
         Ok(sheet)
     }
+
+    /// Client versions of the last days of some projects, or of all. What is later than now has a wrong clock: it is no last
+    /// request.
+    pub fn versions(&self, timeline: &Timeline, projects: Option<&BTreeSet<Id>>, now: Millis) -> Versions {
+        let of = |chain: u32| timeline.sessions[timeline.session_of_chain(chain) as usize].project;
+        let is_asked = |chain: u32| projects.is_none_or(|asked| asked.contains(&of(chain)));
+        let requests = || {
+            let has_time = |request: &&Request| request.end != NO_TIME && request.context() > 0;
+            timeline.counted().map(|(_, request)| request).filter(has_time).filter(|request| is_asked(request.chain))
+        };
+        let last = requests().map(|request| request.end).filter(|end| *end <= now).max().unwrap_or_default();
+        let mut versions = Versions::new();
+        // A clock that ran ahead says nothing of the last weeks, unless there is no other.
+        let is_made = |request: &&Request| last == 0 || request.end <= now;
+        let is_late = |request: &&Request| request.end > last - self.split.version_days * DAY_MS;
+        for request in requests().filter(is_made).filter(is_late) {
+            let seen = versions.entry(timeline.names.text(request.version).to_owned()).or_default();
+            *seen = request.end.max(*seen);
+        }
+        versions
+    }
 }
 
 /// Client versions, each with the time of its last request.
@@ -130,27 +151,4 @@ pub fn client_words(version: &str) -> &str {
 fn unknowing<'v>(lever: &Lever, versions: &'v Versions) -> Option<(&'v str, Millis)> {
     let unknowing = versions.iter().filter(|(version, _)| !lever.is_known_to(version));
     unknowing.max_by_key(|(_, last)| **last).map(|(version, last)| (version.as_str(), *last))
-}
-
-impl ClientThresholds {
-    /// Client versions of the last days of some projects, or of all. What is later than now has a wrong clock: it is no last
-    /// request.
-    pub fn versions(&self, timeline: &Timeline, projects: Option<&BTreeSet<Id>>, now: Millis) -> Versions {
-        let of = |chain: u32| timeline.sessions[timeline.session_of_chain(chain) as usize].project;
-        let is_asked = |chain: u32| projects.is_none_or(|asked| asked.contains(&of(chain)));
-        let requests = || {
-            let has_time = |request: &&Request| request.end != NO_TIME && request.context() > 0;
-            timeline.counted().map(|(_, request)| request).filter(has_time).filter(|request| is_asked(request.chain))
-        };
-        let last = requests().map(|request| request.end).filter(|end| *end <= now).max().unwrap_or_default();
-        let mut versions = Versions::new();
-        // A clock that ran ahead says nothing of the last weeks, unless there is no other.
-        let is_made = |request: &&Request| last == 0 || request.end <= now;
-        let is_late = |request: &&Request| request.end > last - self.split.version_days * DAY_MS;
-        for request in requests().filter(is_made).filter(is_late) {
-            let seen = versions.entry(timeline.names.text(request.version).to_owned()).or_default();
-            *seen = request.end.max(*seen);
-        }
-        versions
-    }
 }

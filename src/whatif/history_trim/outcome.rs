@@ -96,13 +96,6 @@ pub struct TrimOutcome {
     pub breaks: BTreeMap<BreakCause, BreakCount>,
 }
 
-impl TrimOutcome {
-    /// Breaks of all causes.
-    pub fn breaks_total(&self) -> u64 {
-        self.breaks.values().map(|count| count.events).sum()
-    }
-}
-
 /// The cost of the log and of a policy, by the same simulation.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 pub struct TrimCosts {
@@ -182,6 +175,11 @@ impl TrimOutcome {
         let row = |role, age_from| MessageAgeRow { role, age_from, logged: 0, sent: 0, dropped: 0 };
         let rows = Role::ALL.into_iter().flat_map(|role| ages.iter().map(move |&age| row(role, age)));
         Self { ages: rows.collect(), ..Self::default() }
+    }
+
+    /// Breaks of all causes.
+    pub fn breaks_total(&self) -> u64 {
+        self.breaks.values().map(|count| count.events).sum()
     }
 
     /// One more request: its plan, and the tokens of its messages as sent.

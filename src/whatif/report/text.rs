@@ -488,12 +488,8 @@ fn lost(losses: &[UnforeseenLosses]) -> Option<String> {
     (!rates.is_empty()).then(|| format!("cache misses that nothing foretold: {}", rates.join(", ")))
 }
 
-fn in_tokens(cost: &Cost) -> String {
-    format!("{} input-equivalent tokens", thousands(cost.iet().round() as u64))
-}
-
 fn cost(cost: &Cost) -> String {
-    let tokens = in_tokens(cost);
+    let tokens = format!("{} input-equivalent tokens", thousands(cost.iet().round() as u64));
     let is = if cost.unpriced_tokens == 0 { "=" } else { "of" };
     cost.usd().map_or(tokens.clone(), |money| format!("{} {is} {tokens}", usd(money)))
 }

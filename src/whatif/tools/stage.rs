@@ -78,13 +78,6 @@ pub struct ToolStage {
     edition_before: u64,
 }
 
-impl ToolStage {
-    /// A stage of a policy.
-    pub fn new(chains: Arc<dyn Chains>) -> Self {
-        Self { chains, plan: ToolPlan::default(), definitions: None, appended: Vec::new(), edition_before: 0 }
-    }
-}
-
 impl Stage for ToolStage {
     fn begin(&mut self, timeline: &Timeline, chain: u32) {
         self.plan = self.chains.plan(timeline, chain);
@@ -119,6 +112,11 @@ impl Stage for ToolStage {
 }
 
 impl ToolStage {
+    /// A stage of a policy.
+    pub fn new(chains: Arc<dyn Chains>) -> Self {
+        Self { chains, plan: ToolPlan::default(), definitions: None, appended: Vec::new(), edition_before: 0 }
+    }
+
     /// The request that is answered with a wish for more tools, before the head is rebuilt: it reads what is still the
     /// same.
     fn asked_in_vain(&self, moment: &RequestMoment<'_>, view: &ContextView, edition: u64) -> ExtraCall {
