@@ -15,7 +15,7 @@ use crate::logs::envelope::{Attachment, MILLIS_MAX};
 use crate::logs::field::{FieldResult, each_field, id_of, known_fields, span, text, whole_number};
 use crate::logs::timeline::requests::{Added, Addition, StatedCost};
 use crate::logs::timeline::rows::{AgentRow, FileTimeline};
-use crate::logs::timeline::rules::HookRules;
+use crate::logs::timeline::rules::{HookRules, is_one_of};
 use crate::logs::trace::Place;
 
 /// Longest word that is kept as it is written.
@@ -66,7 +66,7 @@ impl<'a> AgentFields<'a> {
 pub(super) fn agent_asked_for<'a>(input: &'a [u8], keys: &[String]) -> Option<RawStr<'a>> {
     let mut asked = None;
     let read = each_field(input, |key, cursor| {
-        if keys.iter().any(|known| known.as_bytes() == key) {
+        if is_one_of(key, keys) {
             asked = text(cursor)?.or(asked);
             Ok(())
         } else {
@@ -200,9 +200,7 @@ pub(super) fn of_attachment(
     match attachment.kind.unwrap_or_default().0 {
         b"mcp_instructions_delta" => of_servers(attachment, attachment.blocks, record, names, &|name| Some(name)),
         b"deferred_tools_delta" => of_servers(attachment, attachment.lines, record, names, &mcp_server),
-        kind if rules.attachments.iter().any(|known| known.as_bytes() == kind) => {
-            of_hook(attachment, record, rules, names).into_iter().collect()
-        }
+        kind if is_one_of(kind, &rules.attachments) => of_hook(attachment, record, rules, names).into_iter().collect(),
         _ => Vec::new(),
     }
 }
@@ -236,14 +234,13 @@ fn of_servers(
 
 /// One run of a hook: its time, and what of its output the model was sent.
 fn of_hook(attachment: &Attachment<'_>, record: u32, rules: &HookRules, names: &mut Names) -> Option<Addition> {
-    let has = |words: &[String], word: RawStr<'_>| words.iter().any(|known| known.as_bytes() == word.0);
     let (kind, event) = (attachment.kind?, attachment.event.unwrap_or_default());
-    let is_sent = has(&rules.context_attachments, kind)
-        || (has(&rules.output_attachments, kind) && has(&rules.output_events, event));
+    let is_sent = is_one_of(kind.0, &rules.context_attachments)
+        || (is_one_of(kind.0, &rules.output_attachments) && is_one_of(event.0, &rules.output_events));
     let texts = attachment.content.filter(|_| is_sent).map(strings).unwrap_or_default();
     let chars = saturated(texts.iter().map(|text| code_points(text)).sum());
     // Of these events a summary tells the times.
-    let is_summed = has(&rules.summed_events, event);
+    let is_summed = is_one_of(event.0, &rules.summed_events);
     let millis = attachment.millis.filter(|_| !is_summed).unwrap_or_default();
     let name = word(names, event);
     let run = attachment.run.map(id_of).unwrap_or_default();

@@ -20,7 +20,7 @@ use crate::logs::timeline::TokenCounter;
 use crate::logs::timeline::references::{Occurrences, TextSpot};
 use crate::logs::timeline::requests::NONE;
 use crate::logs::timeline::rows::FieldRow;
-use crate::logs::timeline::rules::{FieldRules, TimelineRules};
+use crate::logs::timeline::rules::{FieldRules, TimelineRules, is_one_of};
 
 /// Follows one file from its start.
 pub struct FieldFollower<'r> {
@@ -85,9 +85,9 @@ impl<'r> FieldFollower<'r> {
         if call.is_some() {
             self.asked.insert((spot.chain, call), Asked { message: spot.message, is_named });
         }
-        let is_edit = rules.edit_tools.iter().any(|name| name == tool);
+        let is_edit = is_one_of(tool.as_bytes(), &rules.edit_tools);
         let walked = each_scalar(&mut Cursor::new(input), b"", 0, &mut |key, text| {
-            let is_place = self.rules.references.file_keys.iter().any(|known| known.as_bytes() == key);
+            let is_place = is_one_of(key, &self.rules.references.file_keys);
             let how = if is_edit && !is_place { FieldRow::IN_EDIT } else { FieldRow::IN_ARGUMENT };
             self.written.entry(spot.hash(text));
             self.look(spot, how, text);

@@ -22,6 +22,7 @@ use crate::logs::timeline::requests::{BlockKind, Marks, NONE, RequestSetting, Se
 use crate::logs::timeline::rows::{
     AgentRow, AnswerRow, BlockRow, ClearedRow, CompactedRow, FileTimeline, Parent, RecordKind, RecordRow,
 };
+use crate::logs::timeline::rules::is_one_of;
 use crate::logs::timeline::words::WordList;
 use crate::logs::timeline::{TimelineGuide, TokenCounter, beside};
 use crate::logs::trace::{
@@ -386,11 +387,10 @@ impl<'g, 'v> TimelineReader<'g, 'v> {
         let rules = self.guide.rules;
         let mut marks = Marks::default();
         for tool in draft.blocks.iter().filter(|block| block.part == DraftKind::Call).map(|block| &block.tool) {
-            let is_one_of = |names: &[String]| names.iter().any(|name| name.as_bytes() == tool);
-            if is_one_of(&rules.skill_tools) {
+            if is_one_of(tool, &rules.skill_tools) {
                 marks.set(Marks::SKILL);
             }
-            if is_one_of(&rules.plan_tools) {
+            if is_one_of(tool, &rules.plan_tools) {
                 marks.set(Marks::PLAN_MODE);
             }
         }
@@ -563,7 +563,6 @@ impl<'g, 'v> TimelineReader<'g, 'v> {
     /// client and belong to what no block accounts for.
     fn attachment(&mut self, envelope: &Envelope<'_>, parent: Parent) -> Option<u32> {
         let attachment = Attachment::of(envelope.attachment?);
-        let is = |words: &[String], word: RawStr<'_>| words.iter().any(|known| known.as_bytes() == word.0);
         let kind = attachment.kind.unwrap_or_default();
         if kind.0 == b"queued_command"
             && let Some(prompt) = attachment.prompt
@@ -575,13 +574,13 @@ impl<'g, 'v> TimelineReader<'g, 'v> {
         }
         let rules = self.guide.rules;
         let mut marks = Marks::ATTACHED;
-        if is(&rules.plan_attachments, kind) {
+        if is_one_of(kind.0, &rules.plan_attachments) {
             marks.set(Marks::PLAN_MODE);
         }
-        if is(&rules.tool_attachments, kind) {
+        if is_one_of(kind.0, &rules.tool_attachments) {
             marks.set(Marks::TOOLS_ARRIVED);
         }
-        if attachment.hook.is_some_and(|hook| is(&rules.resume_hooks, hook)) {
+        if attachment.hook.is_some_and(|hook| is_one_of(hook.0, &rules.resume_hooks)) {
             marks.set(Marks::RESUME);
         }
         let known = rules.attachments.iter().find(|known| known.as_bytes() == kind.0);
@@ -606,7 +605,7 @@ impl<'g, 'v> TimelineReader<'g, 'v> {
         match progress.kind.unwrap_or_default().0 {
             b"hook_progress" => {
                 let hook = progress.hook.unwrap_or_default();
-                let resumed = self.guide.rules.resume_hooks.iter().any(|known| known.as_bytes() == hook.0);
+                let resumed = is_one_of(hook.0, &self.guide.rules.resume_hooks);
                 self.note(envelope, parent, if resumed { Marks::RESUME } else { Marks::default() })
             }
             b"agent_progress" => {

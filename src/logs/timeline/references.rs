@@ -19,7 +19,7 @@ use crate::logs::body::code_points;
 use crate::logs::timeline::identifiers::identifiers;
 use crate::logs::timeline::requests::{NONE, Occurrence, ReferenceKind};
 use crate::logs::timeline::rows::ReferenceRow;
-use crate::logs::timeline::rules::{ReferenceRules, TimelineRules};
+use crate::logs::timeline::rules::{ReferenceRules, TimelineRules, is_one_of};
 
 /// A block whose text is looked at.
 #[derive(Clone, Copy)]
@@ -117,8 +117,8 @@ impl<'r> References<'r> {
     pub fn call(&mut self, spot: TextSpot, tool: &str, input: &[u8]) {
         self.pass(spot);
         let rules = &self.rules.references;
-        let is_one_of = |names: &[String]| names.iter().any(|name| name == tool);
-        let (edits, names_file) = (is_one_of(&rules.edit_tools), is_one_of(&rules.file_tools));
+        let (edits, names_file) =
+            (is_one_of(tool.as_bytes(), &rules.edit_tools), is_one_of(tool.as_bytes(), &rules.file_tools));
         let mut ruler = Ruler::new(input, None);
         let mut key: &[u8] = b"";
         let mut at = 0;
@@ -130,10 +130,10 @@ impl<'r> References<'r> {
             }
             let decoded = string.decode().unwrap_or(Cow::Borrowed(string.0));
             let end_chars = ruler.chars_before(end);
-            if edits && rules.edit_keys.iter().any(|known| known.as_bytes() == key) {
+            if edits && is_one_of(key, &rules.edit_keys) {
                 self.edit(spot, &decoded);
             }
-            if names_file && rules.file_keys.iter().any(|known| known.as_bytes() == key) {
+            if names_file && is_one_of(key, &rules.file_keys) {
                 self.identifier(spot, ReferenceKind::ReadPath, &decoded, end_chars);
             }
             self.take_text(spot, &decoded, Some(end_chars));

@@ -209,7 +209,7 @@ impl TimelineRules {
         let head = &text[..text.len().min(self.command_within_bytes)];
         let Some(name) = memmem::find(head, OPEN).map(|at| &head[at + OPEN.len()..]) else { return false };
         let name = name.split(|&byte| byte == b'<').next().unwrap_or_default();
-        self.resume_commands.iter().any(|command| command.as_bytes() == name.trim_ascii())
+        is_one_of(name.trim_ascii(), &self.resume_commands)
     }
 
     /// Whether a path (normalised) is that of a Markdown file.
@@ -233,10 +233,14 @@ impl TimelineRules {
     /// Whether a path (normalised) is that of a file that tells the model how to work.
     pub fn is_workspace(&self, path: &[u8]) -> bool {
         let mut parts = path.rsplit(|&byte| byte == b'/');
-        let is_one_of = |part: &[u8], words: &[String]| words.iter().any(|word| word.as_bytes() == part);
         let name = parts.next().unwrap_or_default();
         is_one_of(name, &self.workspace_names) || parts.any(|part| is_one_of(part, &self.workspace_directories))
     }
+}
+
+/// Whether a word is one of those that are listed.
+pub(super) fn is_one_of(word: &[u8], words: &[String]) -> bool {
+    words.iter().any(|known| known.as_bytes() == word)
 }
 
 fn begins(text: &[u8], prefixes: &[String]) -> bool {
