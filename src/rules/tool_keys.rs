@@ -14,52 +14,12 @@ use crate::rules::RuleFacts;
 use crate::settings::SettingsFile;
 use crate::settings::annotations::{Annotation, Annotations};
 use crate::settings::finding::{Basis, Evidence};
-use crate::settings::tool_model::{CostModel, FollowUp, SideEffectClass, ToolModel};
+use crate::settings::tool_model::{CostModel, FollowUp, ToolModel};
 
 /// Names the blocks of all tools.
 pub const TOOLS: &str = "tools";
 /// The block for tools that have none of their own.
 const ANY: &str = "*";
-
-/// What no log can show, as far as a shipped model says it: key below the tool, and value.
-fn classes(model: &ToolModel) -> Vec<(Vec<&str>, Value)> {
-    let mut keys = vec![(vec!["value_class"], spelled(&model.value_class))];
-    if model.side_effect_class != SideEffectClass::default() {
-        keys.push((vec!["side_effect_class"], spelled(&model.side_effect_class)));
-    }
-    if !model.invalidates.is_empty() {
-        let tools: Array = model.invalidates.iter().map(String::as_str).collect();
-        keys.push((vec!["invalidates"], Value::Array(tools)));
-    }
-    if let Some(limit) = model.fail_fast_after_n {
-        keys.push((vec!["fail_fast_after_n"], i64::from(limit).into()));
-    }
-    if let Some(host) = &model.rate_limit_host {
-        keys.push((vec!["rate_limit_host"], host.as_str().into()));
-    }
-    if let Some(speculate) = model.speculate {
-        keys.push((vec!["speculate"], speculate.into()));
-    }
-    keys.extend(model.field_groups.iter().map(|(name, group)| (vec!["field_groups", name.as_str()], spelled(group))));
-    keys
-}
-
-/// What a shipped model says of costs, if anything: key below the tool, and value.
-fn costs(model: &ToolModel) -> Vec<(Vec<&str>, Value)> {
-    if model.cost_model == CostModel::default() {
-        return Vec::new();
-    }
-    let CostModel { typical_kb, max_kb, latency_ms_p50, dollars, freshness_ttl_s } = model.cost_model;
-    let whole = |number: u64| Value::from(number as i64);
-    let costs = [
-        ("typical_kb", Some(typical_kb.into())),
-        ("max_kb", max_kb.map(Value::from)),
-        ("latency_ms_p50", latency_ms_p50.map(whole)),
-        ("dollars", dollars.map(Value::from)),
-        ("freshness_ttl_s", freshness_ttl_s.map(whole)),
-    ];
-    costs.into_iter().filter_map(|(field, value)| Some((vec!["cost_model", field], value?))).collect()
-}
 
 /// The annotation with which a block of a tool would begin; none if it has one, or nothing is shipped. The error is why it
 /// must not have one: the block for all others speaks for it.
@@ -88,20 +48,27 @@ pub fn hidden<'k>(
     for (tool, said) in blocks {
         let block = KeyPath::from([TOOLS, tool]);
         let Some(annotation) = annotations.of(tool).filter(|_| file.get(&block).is_none()) else { continue };
-        for (field, value) in model_keys(&annotation.model) {
-            let key = field.iter().fold(block.clone(), |key, segment| key.child(*segment));
-            if !said.contains(&key) {
-                hidden.push((key, value, annotation.clone()));
-            }
-        }
+        let keys = model_keys(&block, &annotation.model).into_iter().filter(|(key, _)| !said.contains(key));
+        hidden.extend(keys.map(|(key, value)| (key, value, annotation.clone())));
     }
     hidden
 }
 
-/// All keys of a value model.
-fn model_keys(model: &ToolModel) -> Vec<(Vec<&str>, Value)> {
-    let links = (!model.follow_up.is_empty()).then(|| (vec!["follow_up"], link_list(&model.follow_up)));
-    classes(model).into_iter().chain(costs(model)).chain(links).collect()
+/// All keys of a value model below the block of its tool; those of the costs only if a cost is said.
+fn model_keys(block: &KeyPath, model: &ToolModel) -> Vec<(KeyPath, Value)> {
+    let mut keys = Vec::new();
+    for (name, value) in inline(model) {
+        let key = block.child(&name);
+        match (name.as_str(), value) {
+            ("cost_model", _) if model.cost_model == CostModel::default() => {}
+            ("cost_model" | "field_groups", Value::InlineTable(parts)) => {
+                keys.extend(parts.into_iter().map(|(part, value)| (key.child(&part), value)));
+            }
+            ("follow_up", _) => keys.push((key, link_list(&model.follow_up))),
+            (_, value) => keys.push((key, value)),
+        }
+    }
+    keys
 }
 
 /// What stands behind a key of such a block.
@@ -114,9 +81,12 @@ pub fn shipped(annotation: &Annotation) -> Evidence {
     }
 }
 
-/// The spelling of a part of the schema: a class, or a group of fields.
-fn spelled<T: Serialize>(part: &T) -> Value {
-    part.serialize(toml_edit::ser::ValueSerializer::new()).expect("classes are strings in TOML, groups are tables")
+/// A part of the schema that is a table, in one line.
+fn inline<T: Serialize>(part: &T) -> InlineTable {
+    let value = part
+        .serialize(toml_edit::ser::ValueSerializer::new())
+        .expect("every part of the schema has a spelling in TOML");
+    value.as_inline_table().cloned().unwrap_or_default()
 }
 
 /// KiB with three significant digits.
@@ -147,18 +117,7 @@ pub fn rounded_down(lower: f64) -> f64 {
 
 /// Links as the value of `follow_up`.
 pub fn link_list(links: &[FollowUp]) -> Value {
-    let table = |link: &FollowUp| {
-        let mut table = InlineTable::new();
-        table.insert("tool", link.tool.as_str().into());
-        table.insert("probability", link.probability.into());
-        for (key, value) in [("projection", &link.projection), ("projection_arg", &link.projection_arg)] {
-            if let Some(value) = value {
-                table.insert(key, value.as_str().into());
-            }
-        }
-        table
-    };
-    line_each(links.iter().map(table))
+    line_each(links.iter().map(inline))
 }
 
 /// Tables as a list with one line for each.

@@ -112,12 +112,28 @@ fn half() -> f64 {
     0.5
 }
 
-/// The value model of one tool. An empty table equals the default (critical, 1 KiB, indeterminate).
+/// The value model of one tool, its keys in the order in which they are written. An empty table equals the default (critical,
+/// 1 KiB, indeterminate).
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ToolModel {
     /// How much an answer matters.
     pub value_class: ValueClass,
+    /// What a call does to the world.
+    #[serde(skip_serializing_if = "SideEffectClass::is_default")]
+    pub side_effect_class: SideEffectClass,
+    /// Tools whose cached answers this call makes stale.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub invalidates: Vec<String>,
+    /// Refuse after this many empty answers in a row.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub fail_fast_after_n: Option<u32>,
+    /// Host whose rate limit the call counts against.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rate_limit_host: Option<String>,
+    /// `false` forbids speculation, `true` allows it for an indeterminate class; absent follows the class.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub speculate: Option<bool>,
     /// Groups of response fields, by name.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub field_groups: BTreeMap<String, FieldGroup>,
@@ -126,19 +142,4 @@ pub struct ToolModel {
     /// Tools that tend to come next.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub follow_up: Vec<FollowUp>,
-    /// Tools whose cached answers this call makes stale.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub invalidates: Vec<String>,
-    /// Refuse after this many empty answers in a row.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub fail_fast_after_n: Option<u32>,
-    /// What a call does to the world.
-    #[serde(skip_serializing_if = "SideEffectClass::is_default")]
-    pub side_effect_class: SideEffectClass,
-    /// Host whose rate limit the call counts against.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub rate_limit_host: Option<String>,
-    /// `false` forbids speculation, `true` allows it for an indeterminate class; absent follows the class.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub speculate: Option<bool>,
 }
