@@ -10,7 +10,7 @@ use crate::base::files::WriteStep;
 use crate::base::files::faults::Fault;
 use crate::report::envelope;
 use crate::report::html::Html;
-use crate::report::html::chart::{PlotLine, StackedColumns, columns, curves};
+use crate::report::html::chart::{PlotLine, StackedColumns, columns, curve};
 use crate::report::numbers::{dates, signed, usd};
 use crate::shell::arguments::Exit;
 
@@ -341,8 +341,8 @@ fn an_axis_ends_where_the_data_end() {
     assert!(page.contains(">$200.00</span>"), "{page}");
     assert!(page.contains("y=\"0\"") && page.contains("height=\"300\""), "the largest takes all of it: {page}");
     let mut html = Html::new();
-    let curve = PlotLine { name: "c".to_owned(), points: vec![(0.0, 0.0), (1.0, 80.0)], marks: Vec::new() };
-    curves(&mut html, "plot", &[curve], None, usd);
+    let line = PlotLine { name: "c".to_owned(), points: vec![(0.0, 0.0), (1.0, 80.0)], marks: Vec::new() };
+    curve(&mut html, "plot", &line, None, usd);
     let page = html.page("");
     assert!(page.contains(">$80.00</span>") && page.contains("L1000 0"), "{page}");
 }

@@ -151,7 +151,7 @@ fn traces(html: &mut Html, telling: &Telling<'_>, sessions: &[ContextTrace]) {
         let caption = "Green: compaction. Red: the cache was lost, what had been cached was paid for again.";
         figure(html, caption, |html| {
             let write = |tokens| format!("{:.0} k tokens", tokens / 1000.0);
-            chart::curves(html, "tokens of the context over time", &[curve], None, write);
+            chart::curve(html, "tokens of the context over time", &curve, None, write);
             let last = trace.points.last().map_or(0.0, |point| point.0);
             chart::ends(html, Some(&"first request".to_owned()), Some(&span(last)));
         });
@@ -218,7 +218,7 @@ fn curves(html: &mut Html, telling: &Telling<'_>, plots: &Plots) {
     for setting in plots.curves.iter().filter(|curve| !curve.points.is_empty()) {
         let places: Vec<f64> = (0..setting.points.len()).map(|place| place as f64).collect();
         let mark = |(place, (value, change)): (&f64, &(String, f64))| {
-            (*place, 100.0 * change, "", format!("{value}: {}", signed(100.0 * change)))
+            (*place, 100.0 * change, "var(--c0)", format!("{value}: {}", signed(100.0 * change)))
         };
         let marks: Vec<_> = places.iter().zip(&setting.points).map(mark).collect();
         let points = marks.iter().map(|(place, change, ..)| (*place, *change)).collect();
@@ -226,7 +226,7 @@ fn curves(html: &mut Html, telling: &Telling<'_>, plots: &Plots) {
         html.leaf("h2", &[], &format!("Cost under other values of {}", setting.name));
         let caption = format!("Against the log. Grey: what the simulation is off the bill, ± {}.", percent(band));
         figure(html, &caption, |html| {
-            chart::curves(html, "change of cost by value", &[curve], Some(100.0 * band), signed);
+            chart::curve(html, "change of cost by value", &curve, Some(100.0 * band), signed);
             let (first, last) = (setting.points.first(), setting.points.last());
             chart::ends(html, first.map(|point| &point.0), last.map(|point| &point.0));
         });

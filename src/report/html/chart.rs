@@ -1,4 +1,4 @@
-//! Plots: stacked columns, lines over time, bars, a heat map, a graph in two layers. Each takes figures and gives a
+//! Plots: stacked columns, a line over time, bars, a heat map, a graph in two layers. Each takes figures and gives a
 //! figure. A drawing is stretched to its place, so it holds shapes only; words stand beside it as text.
 
 use crate::report::html::Html;
@@ -48,32 +48,25 @@ pub struct PlotLine {
     pub marks: Vec<(f64, f64, &'static str, String)>,
 }
 
-/// Draws lines, with a band around zero if there is one.
-pub fn curves(html: &mut Html, label: &str, curves: &[PlotLine], band: Option<f64>, write: fn(f64) -> String) {
-    let all = || curves.iter().flat_map(|curve| &curve.points);
-    let (left, right) = range(all().map(|point| point.0));
-    let (mut low, mut high) = range(all().map(|point| point.1).chain([0.0]));
+/// Draws a line, with a band around zero if there is one.
+pub fn curve(html: &mut Html, label: &str, curve: &PlotLine, band: Option<f64>, write: fn(f64) -> String) {
+    let (left, right) = range(curve.points.iter().map(|point| point.0));
+    let (mut low, mut high) = range(curve.points.iter().map(|point| point.1).chain([0.0]));
     if let Some(band) = band {
         (low, high) = (low.min(-band), high.max(band));
     }
     let x = |value: f64| share(value - left, right - left) * SIZE.0;
     let y = |value: f64| SIZE.1 - share(value - low, high - low) * SIZE.1;
-    if curves.len() > 1 {
-        key(html, &curves.iter().map(|curve| curve.name.clone()).collect::<Vec<_>>());
-    }
     html.element("div", &[("class", "plot")], |html| {
         drawing(html, label, |html| {
             if let Some(band) = band {
                 let title = format!("the simulation's own error: ± {}", write(band).trim_start_matches('+'));
                 rectangle(html, (0.0, y(band), SIZE.0, y(-band) - y(band)), "var(--line)", &title);
             }
-            for (index, curve) in curves.iter().enumerate() {
-                let points: Vec<(f64, f64)> = curve.points.iter().map(|point| (x(point.0), y(point.1))).collect();
-                line(html, &points, &color(index), 2.0, &curve.name);
-                for (at, value, fill, title) in &curve.marks {
-                    let fill = if fill.is_empty() { color(index) } else { (*fill).to_owned() };
-                    dot(html, (x(*at), y(*value)), &fill, 9.0, title);
-                }
+            let points: Vec<(f64, f64)> = curve.points.iter().map(|point| (x(point.0), y(point.1))).collect();
+            line(html, &points, &curve.name);
+            for (at, value, fill, title) in &curve.marks {
+                dot(html, (x(*at), y(*value)), fill, title);
             }
         });
         html.leaf("span", &[("class", "top")], &write(high));
@@ -185,7 +178,7 @@ pub fn layers(html: &mut Html, label: &str, left: &[String], right: &[String], l
             drawing(html, label, |html| {
                 for (from, to, weight, title) in links {
                     let width = 1.0 + 9.0 * share(*weight, most).sqrt();
-                    curve(html, ((0.0, y(*from)), (SIZE.0, y(*to))), &color(*from), width, title);
+                    link(html, ((0.0, y(*from)), (SIZE.0, y(*to))), &color(*from), width, title);
                 }
             });
         });
@@ -219,13 +212,13 @@ fn rectangle(html: &mut Html, (x, y, width, height): (f64, f64, f64, f64), fill:
 }
 
 /// A line through points.
-fn line(html: &mut Html, points: &[(f64, f64)], stroke: &str, width: f64, title: &str) {
-    let (d, width) = (path(points), number(width));
+fn line(html: &mut Html, points: &[(f64, f64)], title: &str) {
+    let (d, stroke) = (path(points), color(0));
     let attributes = [
         ("d", d.as_str()),
         ("fill", "none"),
-        ("stroke", stroke),
-        ("stroke-width", width.as_str()),
+        ("stroke", stroke.as_str()),
+        ("stroke-width", "2"),
         ("vector-effect", "non-scaling-stroke"),
         ("stroke-linejoin", "round"),
     ];
@@ -233,13 +226,12 @@ fn line(html: &mut Html, points: &[(f64, f64)], stroke: &str, width: f64, title:
 }
 
 /// A round mark: the end of a line without length, so that stretching does not touch it.
-fn dot(html: &mut Html, (x, y): (f64, f64), stroke: &str, width: f64, title: &str) {
+fn dot(html: &mut Html, (x, y): (f64, f64), stroke: &str, title: &str) {
     let at = format!("M{} {}h0", number(x), number(y));
-    let width = number(width);
     let attributes = [
         ("d", at.as_str()),
         ("stroke", stroke),
-        ("stroke-width", width.as_str()),
+        ("stroke-width", "9"),
         ("stroke-linecap", "round"),
         ("vector-effect", "non-scaling-stroke"),
     ];
@@ -247,7 +239,7 @@ fn dot(html: &mut Html, (x, y): (f64, f64), stroke: &str, width: f64, title: &st
 }
 
 /// A curve from one point to another, level at both ends.
-fn curve(html: &mut Html, (from, to): ((f64, f64), (f64, f64)), stroke: &str, width: f64, title: &str) {
+fn link(html: &mut Html, (from, to): ((f64, f64), (f64, f64)), stroke: &str, width: f64, title: &str) {
     let middle = number(f64::midpoint(from.0, to.0));
     let [x1, y1, x2, y2] = [from.0, from.1, to.0, to.1].map(number);
     let d = format!("M{x1} {y1}C{middle} {y1} {middle} {y2} {x2} {y2}");
