@@ -2,14 +2,12 @@
 
 use std::path::PathBuf;
 
-use serde_json::{Value, json};
-
 use crate::base::error::{Error, Result};
 use crate::base::visible::{Shown as _, visible};
 use crate::planner::value_models::ModelProblem;
 use crate::report::numbers;
 use crate::settings::formats::load_config;
-use crate::settings::{Effective, Settings, SettingsFile, Warning};
+use crate::settings::{Effective, Settings, SettingsFile};
 use crate::shell::context::Context;
 
 /// The configuration file: the one named, else `DEVBOY_CONFIG`, else the default.
@@ -49,12 +47,6 @@ pub fn tell_file(file: &SettingsFile, context: &mut Context<'_>) -> Result<()> {
     let state = if file.existed { "" } else { " (does not exist: built-in values)" };
     writeln!(context.err, "# config: {}{state}", file.path.shown())?;
     warn_unknown(file, context)
-}
-
-/// The warnings for JSON, all of them.
-pub fn warnings_json(file: &SettingsFile) -> Value {
-    let row = |Warning { line, key, message, suggestion }: &Warning| json!({ "line": line, "key": key, "message": message, "suggestion": suggestion });
-    file.warnings.iter().map(row).collect()
 }
 
 /// Tells what is odd about value models.

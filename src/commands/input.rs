@@ -51,6 +51,14 @@ impl QuestionArgs {
         Input::read(&self.input, window, (tier, timeline), &self.output, context)
     }
 
+    /// The same for a question about tool calls. An error if there is none, unless that is allowed.
+    pub fn read_calls(&self, tier: u8, timeline: Option<TimelineDetail>, context: &mut Context<'_>) -> Result<Input> {
+        let mut input = self.read(tier, timeline, context)?;
+        input.expect_calls(&self.input)?;
+        input.report_holds(Holds::Calls)?;
+        Ok(input)
+    }
+
     /// Arguments with which other commands see the same logs; `since` and `until` are the first and last day of a page that was
     /// cut. In what is shared no place and no name is told.
     pub fn same_logs(&self, since: Option<&str>, until: Option<&str>, is_shared: bool) -> String {

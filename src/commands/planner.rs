@@ -12,7 +12,6 @@ use crate::commands::input::QuestionArgs;
 use crate::commands::replay::emit;
 use crate::frames::input::Input;
 use crate::frames::input::timeline::TimelineDetail;
-use crate::logs::overview::Holds;
 use crate::planner::intents::Intents;
 use crate::planner::report::{PlannerReport, PlannerSweepRow};
 use crate::planner::stage::{CONFIGURED, MINED, PUBLISHED, Planner, PlannerStage, SELECTIVE, SweepGrid};
@@ -75,14 +74,11 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<()> {
     let path = config_path(args.config.as_ref(), context)?;
     let file = load_config(&path, args.config.is_some())?;
     let grid = SweepGrid::parse(&args.sweep, &file)?;
-    let window = window::of(&args.asked.window, context.now_ms)?;
     // Events tell what answers cost, so that bodies have to be counted.
     let data = || Data::new(args.asked.input.rules_dir.as_deref());
     let scenarios = || Scenarios::new(vec![file.clone()], &ScenarioChanges::default(), &data()?);
     let tier = if args.emit_telemetry.is_some() { scenarios()?.tier() } else { 0 };
-    let mut input = Input::read(&args.asked.input, window, (tier, None), &args.asked.output, context)?;
-    input.expect_calls(&args.asked.input)?;
-    input.report_holds(Holds::Calls)?;
+    let mut input = args.asked.read_calls(tier, None, context)?;
     let until = args.planning.train_until.as_deref();
     let until = until.map(|text| window::end_of("--train-until", text, context.now_ms)).transpose()?;
     let mut stage = PlannerStage::new(file.clone(), &mut input, until)?;

@@ -14,8 +14,8 @@ use toml_edit::{InlineTable, Value};
 use crate::base::error::{Error, Result};
 use crate::base::key_path::KeyPath;
 use crate::base::visible::Shown as _;
-use crate::settings::SettingsFile;
 use crate::settings::tool_model::{FollowUp, SideEffectClass, ToolModel};
+use crate::settings::{SettingsFile, put};
 
 /// The name that stands for every tool.
 const ANY: &str = "*";
@@ -375,7 +375,7 @@ fn effective<'s>(
 fn typed(tool: &str, leaves: BTreeMap<KeyPath, (&Value, ValueSource)>) -> Result<ValueModel> {
     let mut whole = InlineTable::new();
     for (key, (value, _)) in &leaves {
-        insert(&mut whole, &key.0[2..], value);
+        put(&mut whole, &key.0[2..], (*value).clone());
     }
     let place = leaves.values().map(|(_, source)| source).max_by_key(|source| source.level);
     let misfit = |cause: toml_edit::de::Error| {
@@ -404,19 +404,6 @@ fn flatten(
             }
         }
         _ => leaves.push((at.clone(), value.clone(), place(at))),
-    }
-}
-
-fn insert(table: &mut InlineTable, path: &[String], value: &Value) {
-    match path {
-        [] => {}
-        [last] => drop(table.insert(last, value.clone())),
-        [first, rest @ ..] => {
-            let below = table.entry(first).or_insert_with(|| Value::InlineTable(InlineTable::new()));
-            if let Value::InlineTable(below) = below {
-                insert(below, rest, value);
-            }
-        }
     }
 }
 

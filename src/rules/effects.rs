@@ -19,8 +19,8 @@ use crate::replay::reach::reaches;
 use crate::replay::savings::{SavedBySession, shares};
 use crate::replay::{EffectsBaseline, Scenario};
 use crate::rules::claude::{asks_several, paying, question};
-use crate::rules::gate::ProposalGate;
-use crate::rules::proposal::{proposed, settle};
+use crate::rules::gate::{ProposalGate, negated};
+use crate::rules::proposal::settle;
 use crate::rules::responses::Responses;
 use crate::rules::statistics::{Effects, effects as effect_numbers};
 use crate::rules::{REGISTER, Speaks, e1_extended_formats, judge_events, r6_cost_models, statistics};
@@ -101,7 +101,7 @@ pub fn rows(
 /// Holds what rules propose whose effects did not come true; says whether there was any.
 pub fn hold_broken(findings: &mut [Finding], rows: &[PromiseCoverage]) -> bool {
     let mut is_held = false;
-    for finding in findings.iter_mut().filter(|finding| proposed(finding).is_some()) {
+    for finding in findings.iter_mut().filter(|finding| finding.proposed().is_some()) {
         let row = rows.iter().find(|row| row.statistic == name_of(finding.rule, &finding.subject));
         if let Some(reason) = row.and_then(PromiseCoverage::broken) {
             finding.verdict = Verdict::Hold(reason);
@@ -131,7 +131,7 @@ impl Week<'_> {
         let (_, found) = ProposalGate::pass(self.file, &now, self.responses, judged_on, found)?;
         let mut rules: BTreeMap<&'static str, Vec<Delta>> = BTreeMap::new();
         for finding in &found {
-            if let Some(delta) = proposed(finding) {
+            if let Some(delta) = finding.proposed() {
                 rules.entry(finding.rule).or_default().push(delta.clone());
             }
         }
@@ -180,8 +180,7 @@ impl Week<'_> {
         };
         let cells = rules.keys().map(without).collect::<Result<Vec<_>>>()?;
         let last = replay(&together, &cells);
-        let last: Vec<SavedBySession> =
-            last.into_iter().map(|effect| effect.into_iter().map(|(s, t)| (s, -t)).collect()).collect();
+        let last: Vec<SavedBySession> = last.into_iter().map(negated).collect();
         let mut effects = shares(&alone, &last, &whole);
         effects.push(whole);
         let mut baseline = SavedBySession::new();

@@ -13,7 +13,6 @@ use crate::replay::reach::Reach;
 use crate::replay::savings::{SavedBySession, shares, total};
 use crate::replay::{EffectsBaseline, Laid, Present, Scenario};
 use crate::report::numbers::thousands;
-use crate::rules::proposal::proposed;
 use crate::rules::responses::Responses;
 use crate::rules::tool_keys::hidden;
 use crate::rules::{r6_cost_models, r7_speculation, statistics};
@@ -30,12 +29,9 @@ const TRIED_AT_ONCE: usize = 2;
 
 /// What all proposals together would do.
 pub struct ProposalGate {
-    /// Tokens of all responses as they are.
-    pub baseline: f64,
-    /// Tokens saved of them under the configuration as it is, if everything could be changed: a bound.
-    pub saved_before: f64,
-    /// Tokens saved under the proposed one, likewise.
-    pub saved_after: f64,
+    /// Tokens of all responses as they are, and what is saved of them now and with what is proposed, if everything could be
+    /// changed: a bound.
+    pub all: Predicted,
     /// What the pipeline saves where it runs, in an MCP host: now and with what is proposed.
     pub host: [f64; 2],
     /// How that place is called, and the bound.
@@ -45,12 +41,6 @@ pub struct ProposalGate {
 }
 
 impl ProposalGate {
-    /// The same for the journal.
-    pub fn predicted(&self) -> Predicted {
-        let &Self { baseline, saved_before, saved_after, .. } = self;
-        Predicted { baseline, saved_before, saved_after }
-    }
-
     /// Replays what is proposed over the responses in `log`; proposals that lose, or may be chance, become holds, all others carry
     /// their share of the whole effect. What a rule says about one subject is one proposal, whatever number of keys it takes.
     /// What is made is then taken for written, and the rest judged once more, until nothing more is made: else the next run would
@@ -97,9 +87,11 @@ impl ProposalGate {
             (0..2).for_each(|place| more[place] += next.more[place]);
         }
         let gate = Self {
-            baseline: present.baseline,
-            saved_before: present.saved,
-            saved_after: present.saved + more[0],
+            all: Predicted {
+                baseline: present.baseline,
+                saved_before: present.saved,
+                saved_after: present.saved + more[0],
+            },
             host: [in_host.saved, in_host.saved + more[1]],
             names: [host.name.clone(), all.name.clone()],
             sessions: sessions as u64,
@@ -109,17 +101,13 @@ impl ProposalGate {
 
     /// Whether the whole loses.
     pub fn fails(&self) -> bool {
-        self.saved_after < self.saved_before - TOKENS_MIN || self.host[1] < self.host[0] - TOKENS_MIN
+        self.all.saved_after < self.all.saved_before - TOKENS_MIN || self.host[1] < self.host[0] - TOKENS_MIN
     }
 
     /// Share of all tokens that an MCP host saves now, and with the proposals.
     pub fn host_shares(&self) -> Option<(f64, f64)> {
-        (self.baseline > 0.0).then(|| (self.host[0] / self.baseline, self.host[1] / self.baseline))
-    }
-
-    /// Share of all tokens that is saved now, and with the proposals.
-    pub fn shares(&self) -> Option<(f64, f64)> {
-        (self.baseline > 0.0).then(|| (self.saved_before / self.baseline, self.saved_after / self.baseline))
+        let baseline = self.all.baseline;
+        (baseline > 0.0).then(|| (self.host[0] / baseline, self.host[1] / baseline))
     }
 }
 
@@ -503,7 +491,8 @@ fn less(effect: &Option<SavedInBoth>, other: &Option<SavedInBoth>) -> SavedInBot
     effect
 }
 
-fn negated(effect: SavedBySession) -> SavedBySession {
+/// What is saved where a change is taken back.
+pub fn negated(effect: SavedBySession) -> SavedBySession {
     effect.into_iter().map(|(session, tokens)| (session, -tokens)).collect()
 }
 
@@ -520,7 +509,7 @@ fn shared(alone: &[SavedInBoth], last: &[SavedInBoth], whole: &SavedInBoth) -> V
 /// Proposals of one rule about one subject, by index, but for those that are written.
 fn groups(findings: &[Finding], written: &[usize]) -> Vec<Vec<usize>> {
     let mut groups: BTreeMap<(&str, &str), Vec<usize>> = BTreeMap::new();
-    let is_open = |(index, finding): &(usize, &Finding)| proposed(finding).is_some() && !written.contains(index);
+    let is_open = |(index, finding): &(usize, &Finding)| finding.proposed().is_some() && !written.contains(index);
     for (index, finding) in findings.iter().enumerate().filter(is_open) {
         groups.entry((finding.rule, &finding.subject)).or_default().push(index);
     }
@@ -528,17 +517,17 @@ fn groups(findings: &[Finding], written: &[usize]) -> Vec<Vec<usize>> {
 }
 
 fn changes(findings: &[Finding], members: &[usize]) -> Vec<(KeyPath, Value)> {
-    let deltas = members.iter().filter_map(|&member| proposed(&findings[member]));
+    let deltas = members.iter().filter_map(|&member| findings[member].proposed());
     deltas.map(|delta| (delta.key.clone(), delta.to.clone())).collect()
 }
 
 fn restating(finding: &Finding) -> String {
-    let key = proposed(finding).map(Delta::assignment).unwrap_or_default();
+    let key = finding.proposed().map(Delta::assignment).unwrap_or_default();
     format!("no effect: {key} says nothing that does not hold without it")
 }
 
 fn losing(tokens: f64, finding: &Finding) -> String {
     let lost = thousands(tokens.abs().round() as u64);
-    let key = proposed(finding).map(Delta::assignment).unwrap_or_default();
+    let key = finding.proposed().map(Delta::assignment).unwrap_or_default();
     format!("{key} would save {lost} tokens less on these responses")
 }

@@ -358,7 +358,7 @@ pub fn advice(stage: &PlannerStage, arms: &[PlannerArm], data: &Data) -> Result<
         ..RuleFacts::none(&view, &annotations, &stage.numbers.projection)
     };
     let found = settle(&view, &KeyOwners::default(), judge_all(&facts, data, &[Speaks::AutoEnrichment])?);
-    let changes = found.iter().any(|finding| matches!(finding.verdict, Verdict::Propose(_)));
+    let changes = found.iter().any(|finding| finding.proposed().is_some());
     let mut lines = r7_speculation::lines(&found);
     lines.extend(tighten(&facts, data)?);
     if lines.is_empty() {

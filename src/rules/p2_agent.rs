@@ -36,18 +36,19 @@ fn judge(facts: &RuleFacts<'_>, sheet: &RuleThresholds) -> Result<Vec<Finding>> 
     classes.sort_unstable();
     classes.dedup();
     let Some(&class) = classes.iter().max_by_key(|class| (calls_of(class), std::cmp::Reverse(**class))) else {
-        return Ok(vec![finding("(none)", Verdict::Skip("no tool calls in the logs".into()), Evidence::default())]);
+        return Ok(vec![Finding::new(
+            RULE.id,
+            "(none)",
+            Verdict::Skip("no tool calls in the logs".into()),
+            Evidence::default(),
+        )]);
     };
     let share = Share::new(calls_of(class), total);
     let of_class = sessions.iter().filter(|session| session.class == class).count();
     let (calls, all) = (counted(total, "tool call"), counted(sessions.len() as u64, "session"));
     let counts = format!("{} of {calls} are in {of_class} of {all} classed {class}", share.k);
     let evidence = Evidence::of(counts, total).with_share(share).by(sheet.cite("share_min"));
-    Ok(vec![finding(class, verdict(facts, sheet, &thresholds, class, share), evidence)])
-}
-
-fn finding(subject: &str, verdict: Verdict, evidence: Evidence) -> Finding {
-    Finding::new(RULE.id, subject, verdict, evidence)
+    Ok(vec![Finding::new(RULE.id, class, verdict(facts, sheet, &thresholds, class, share), evidence)])
 }
 
 fn verdict(

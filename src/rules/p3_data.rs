@@ -14,7 +14,6 @@ use crate::base::numbers::counted;
 use crate::base::stats::{Share, ToolStats};
 use crate::frames::input::Input;
 use crate::rules::gate::ProposalGate;
-use crate::rules::proposal::proposed;
 use crate::rules::responses::Responses;
 use crate::rules::{Rule, RuleFacts, RuleThresholds, Speaks, statistics};
 use crate::settings::annotations::{is_plain_name, split_mcp};
@@ -76,7 +75,7 @@ fn judge(facts: &RuleFacts<'_>, sheet: &RuleThresholds) -> Result<Vec<Finding>> 
             let delta = Delta { key: key.child("endpoint_pattern"), from: None, to: Value::from(endpoint) };
             let format = format_finding(facts.current, &key, endpoint, stats, &thresholds, sheet);
             // A profile without a format does nothing.
-            findings.extend(matches!(format.verdict, Verdict::Propose(_)).then(|| add(Verdict::Propose(delta))));
+            findings.extend(format.proposed().is_some().then(|| add(Verdict::Propose(delta))));
             findings.push(format);
         }
     }
@@ -160,7 +159,8 @@ pub fn gate(
     if profiles.is_empty() {
         return Ok(others);
     }
-    let proposals: Vec<String> = profiles.iter().filter_map(proposed).map(|delta| format!("{delta:?}")).collect();
+    let proposals: Vec<String> =
+        profiles.iter().filter_map(Finding::proposed).map(|delta| format!("{delta:?}")).collect();
     let judged: Vec<ProfileVerdict> = input.remember(&format!("profiles {proposals:?} {}", file.text), |input| {
         let tools = profiles.iter().map(|finding| finding.subject.clone()).collect();
         let input_dir = latest_calling(input, &tools)?;
@@ -183,7 +183,7 @@ pub fn gate(
 }
 
 fn is_profile(finding: &Finding) -> bool {
-    finding.rule == RULE.id && proposed(finding).is_some()
+    finding.rule == RULE.id && finding.proposed().is_some()
 }
 
 impl ProfileVerdict {

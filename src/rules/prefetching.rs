@@ -15,7 +15,7 @@ use crate::base::numbers::saturated;
 use crate::planner::numbers::PlannerThresholds;
 use crate::planner::plan::ExpectedCost;
 use crate::report::numbers::{counted, percent, thousands};
-use crate::rules::proposal::{Proposal, proposed};
+use crate::rules::proposal::Proposal;
 use crate::rules::responses::{ResponseOrigin, Responses};
 use crate::rules::tool_keys::TOOLS;
 use crate::rules::{Rule, r6_cost_models, r7_speculation, t1_tools};
@@ -193,7 +193,7 @@ pub fn gate(findings: &mut Vec<Finding>, judged: &Prefetching, current: &View<'_
     }
     for finding in findings.iter_mut().filter(|finding| links_of(finding).is_none()) {
         let idle = of_tool(finding).filter(|tool| !concerned.contains(tool));
-        if let (Some(_), Some(delta)) = (idle, proposed(finding)) {
+        if let (Some(_), Some(delta)) = (idle, finding.proposed()) {
             let reason =
                 format!("`{}` = {}: no effect, nothing is called ahead with it", delta.key, in_a_line(&delta.to));
             finding.verdict = Verdict::Hold(reason);
@@ -233,12 +233,12 @@ fn of_tool(finding: &Finding) -> Option<String> {
 
 /// The tool whose value model a finding proposes something for.
 fn of_block(finding: &Finding) -> Option<String> {
-    proposed(finding).filter(|delta| delta.key.0[0] == TOOLS)?.key.0.get(1).cloned()
+    finding.proposed().filter(|delta| delta.key.0[0] == TOOLS)?.key.0.get(1).cloned()
 }
 
 /// The same, if it proposes links.
 fn links_of(finding: &Finding) -> Option<String> {
-    of_tool(finding).filter(|_| proposed(finding).is_some_and(|delta| delta.key.leaf() == Some("follow_up")))
+    of_tool(finding).filter(|_| finding.proposed().is_some_and(|delta| delta.key.leaf() == Some("follow_up")))
 }
 
 /// Keeps the links for which there is no reason against; holds the finding with the reasons if none is left.
@@ -304,7 +304,7 @@ pub fn gate_refreshed(
             continue;
         };
         let reason = of_block(finding).and_then(|tool| refusals.get(&tool));
-        if let (Some(reason), Some(delta)) = (reason, proposed(finding)) {
+        if let (Some(reason), Some(delta)) = (reason, finding.proposed()) {
             finding.verdict = Verdict::Hold(format!("`{}`: {reason}", delta.key));
         }
     }
@@ -322,7 +322,7 @@ fn hold_worse_sizes(
     let most = responses.data.parsed::<PlannerThresholds>("planner.toml")?.targets.overrun_max;
     let bytes_per_token = responses.counted_by.bytes_per_token;
     for finding in findings.iter_mut().filter(|finding| is_of(finding, &r6_cost_models::RULE)) {
-        let (Some(tool), Some(delta)) = (of_block(finding), proposed(finding)) else { continue };
+        let (Some(tool), Some(delta)) = (of_block(finding), finding.proposed()) else { continue };
         let Some(to) = delta.to.as_float().filter(|_| delta.key.leaf() == Some("typical_kb")) else { continue };
         let is_new = file.get(&KeyPath::from([TOOLS, &*tool])).is_none();
         let shipped = responses.annotations.of(&tool).filter(|_| is_new).map(|annotation| annotation.model.cost_model);
@@ -356,7 +356,7 @@ fn hold_worse_sizes(
 
 /// Whether a finding is a proposal of a rule.
 fn is_of(finding: &Finding, rule: &Rule) -> bool {
-    finding.rule == rule.id && proposed(finding).is_some()
+    finding.rule == rule.id && finding.proposed().is_some()
 }
 
 /// One reason for all tools that something is proposed for.

@@ -17,7 +17,7 @@ use crate::rules::tool_keys::{hidden, shipped};
 use crate::settings::annotations::Annotations;
 use crate::settings::entries::JournalChange;
 use crate::settings::finding::{Basis, Delta, Finding, Verdict};
-use crate::settings::{SettingsFile, View, WantedValue, apply, journal_entry, journal_of, unified_diff};
+use crate::settings::{SettingsFile, View, WantedValue, apply, journal_entry, journal_of, put, unified_diff};
 
 /// How the first line begins of a file that devboy began.
 const TITLE: &str = "# Read by the devboy pipeline in an MCP host; ";
@@ -37,7 +37,7 @@ impl Proposal {
     /// Settles what the rules found into one new text. What is shipped for a tool becomes part of its first block.
     pub fn new(file: &SettingsFile, mut findings: Vec<Finding>, annotations: &Annotations) -> Result<Self> {
         complete(&mut findings, file, annotations);
-        let deltas: Vec<&Delta> = findings.iter().filter_map(proposed).collect();
+        let deltas: Vec<&Delta> = findings.iter().filter_map(Finding::proposed).collect();
         let text = apply(file, &changes(file, &deltas))?;
         let diff = unified_diff(&file.text, &text, &file.path.shown());
         let listed = findings.iter().filter_map(JournalChange::of).collect();
@@ -80,14 +80,6 @@ pub fn settle(view: &View<'_>, precedence: &KeyOwners, mut findings: Vec<Finding
     findings
 }
 
-/// The change that a finding proposes.
-pub fn proposed(finding: &Finding) -> Option<&Delta> {
-    match &finding.verdict {
-        Verdict::Propose(delta) => Some(delta),
-        Verdict::Hold(_) | Verdict::Wait { .. } | Verdict::Skip(_) | Verdict::Hint(_) => None,
-    }
-}
-
 /// What becomes of a profile that is chosen for all while `leading` has most and is not to be chosen: what devboy chose goes back
 /// to `auto` once another one leads.
 pub fn unpinned(view: &View<'_>, key: KeyPath, leading: &str, why: &str) -> Verdict {
@@ -102,10 +94,10 @@ pub fn unpinned(view: &View<'_>, key: KeyPath, leading: &str, why: &str) -> Verd
 /// A shipped value only fills a new block: it gives way to what another rule measured, and one of it is enough.
 fn drop_fillers(findings: &mut Vec<Finding>) {
     let is_shipped = |finding: &Finding| finding.evidence.basis == Basis::Shipped;
-    let measured = findings.iter().filter(|finding| !is_shipped(finding)).filter_map(proposed);
+    let measured = findings.iter().filter(|finding| !is_shipped(finding)).filter_map(Finding::proposed);
     let measured: BTreeSet<KeyPath> = measured.map(|delta| delta.key.clone()).collect();
     let mut filled = BTreeSet::new();
-    findings.retain(|finding| match proposed(finding) {
+    findings.retain(|finding| match finding.proposed() {
         Some(delta) if is_shipped(finding) => !measured.contains(&delta.key) && filled.insert(delta.key.clone()),
         _ => true,
     });
@@ -117,7 +109,7 @@ fn hold_unspeakable(findings: &mut [Finding]) {
         let is_odd = |delta: &Delta| {
             delta.key.0.iter().any(|segment| is_written_out(segment)) || is_written_out(&delta.to.to_string())
         };
-        if proposed(finding).is_some_and(is_odd) {
+        if finding.proposed().is_some_and(is_odd) {
             finding.verdict = Verdict::Hold("a name in it holds characters that cannot be seen".to_owned());
         }
     }
@@ -125,7 +117,7 @@ fn hold_unspeakable(findings: &mut [Finding]) {
 
 fn hold_pinned(findings: &mut [Finding], view: &View<'_>) {
     for finding in findings {
-        if let Some(reason) = proposed(finding).and_then(|delta| pin_words(view, &delta.key)) {
+        if let Some(reason) = finding.proposed().and_then(|delta| pin_words(view, &delta.key)) {
             finding.verdict = Verdict::Hold(reason);
         }
     }
@@ -147,12 +139,12 @@ fn pin_words(view: &View<'_>, key: &KeyPath) -> Option<String> {
 fn hold_conflicts(findings: &mut [Finding], precedence: &KeyOwners) {
     let mut wanted: BTreeMap<KeyPath, BTreeSet<&'static str>> = BTreeMap::new();
     for finding in findings.iter() {
-        if let Some(delta) = proposed(finding) {
+        if let Some(delta) = finding.proposed() {
             wanted.entry(delta.key.clone()).or_default().insert(finding.rule);
         }
     }
     for finding in findings {
-        let Some(key) = proposed(finding).map(|delta| delta.key.clone()) else { continue };
+        let Some(key) = finding.proposed().map(|delta| delta.key.clone()) else { continue };
         let rules: Vec<&str> = wanted[&key].iter().copied().collect();
         let settled = precedence.kept(finding.rule, &key).or_else(|| precedence.lost(finding.rule, &rules, &key));
         let gives_way = |rule: &&str| precedence.lost(rule, &[finding.rule], &key).is_some();
@@ -167,9 +159,9 @@ fn hold_conflicts(findings: &mut [Finding], precedence: &KeyOwners) {
 
 /// Adds to the proposals for a new block of a tool what is shipped for it, by the rule that wants the block.
 fn complete(findings: &mut Vec<Finding>, file: &SettingsFile, annotations: &Annotations) {
-    let keys: Vec<KeyPath> = findings.iter().filter_map(proposed).map(|delta| delta.key.clone()).collect();
+    let keys: Vec<KeyPath> = findings.iter().filter_map(Finding::proposed).map(|delta| delta.key.clone()).collect();
     for (key, to, annotation) in hidden(file, keys.iter(), annotations).into_iter().rev() {
-        let is_of_block = |finding: &Finding| proposed(finding).is_some_and(|delta| delta.key.0[..2] == key.0[..2]);
+        let is_of_block = |finding: &Finding| finding.proposed().is_some_and(|delta| delta.key.0[..2] == key.0[..2]);
         let Some(first) = findings.iter().position(is_of_block) else { continue };
         let (rule, tool) = (findings[first].rule, key.0[1].clone());
         let evidence = shipped(&annotation);
@@ -188,7 +180,7 @@ fn changes(file: &SettingsFile, deltas: &[&Delta]) -> Vec<WantedValue> {
             None => out.push(WantedValue { key: delta.key.clone(), value: Some(delta.to.clone()) }),
             Some(entry) => {
                 let table = blocks.entry(entry.clone()).or_default();
-                insert(table, &delta.key.below(&entry).0, delta.to.clone());
+                put(table, &delta.key.below(&entry).0, delta.to.clone());
             }
         }
     }
@@ -204,20 +196,6 @@ fn entry_of(key: &KeyPath) -> Option<KeyPath> {
         _ => return None,
     };
     (key.0.len() > length).then(|| KeyPath(key.0[..length].to_vec()))
-}
-
-/// Puts a value into a block; deeper levels are inline tables, so that a block stays one block.
-fn insert(table: &mut InlineTable, path: &[String], value: Value) {
-    match path {
-        [] => {}
-        [key] => drop(table.insert(key, value)),
-        [key, rest @ ..] => {
-            let inner = table.entry(key).or_insert_with(|| InlineTable::new().into());
-            if let Some(inner) = inner.as_inline_table_mut() {
-                insert(inner, rest, value);
-            }
-        }
-    }
 }
 
 /// The data file.

@@ -7,6 +7,7 @@ use crate::base::key_path::KeyPath;
 use crate::base::stats::Share;
 use crate::base::sums::adds_up;
 use crate::frames::fingerprint::{ToolCosts, UnrecordedPlans};
+use crate::rules::prefetching::switch;
 use crate::rules::responses::{EVERYTHING, RecordedSubject, if_sampled};
 use crate::rules::tool_keys::{TOOLS, of_new_block};
 use crate::rules::{Rule, RuleFacts, RuleThresholds, Speaks};
@@ -203,7 +204,7 @@ impl SpeculationJudge<'_> {
         } else if all.rate() < least {
             Verdict::Hold(format!("global {} ({})", all.rate_words(least), all.words()))
         } else {
-            match (self.facts.wants(KeyPath::from(["enrichment", "enabled"]), true.into()), all.loss()) {
+            match (self.facts.wants(switch(), true.into()), all.loss()) {
                 (Verdict::Propose(_), Some(loss)) => Verdict::Hold(loss),
                 (Verdict::Skip(_), _) => {
                     Verdict::Skip(format!("{ENABLED} ({}, {})", all.words(), all.rate_words(least)))

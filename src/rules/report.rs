@@ -57,11 +57,7 @@ fn effect_of(finding: &Finding) -> Option<String> {
 
 /// The proposed changes as a table, for CSV and Markdown.
 pub fn table(findings: &[Finding]) -> Table {
-    let proposed = findings.iter().filter_map(|finding| match &finding.verdict {
-        Verdict::Propose(delta) => Some((finding, delta)),
-        _ => None,
-    });
-    TableBuilder::of(proposed)
+    TableBuilder::of(findings.iter().filter_map(|finding| Some((finding, finding.proposed()?))))
         .text("rule", |(finding, _)| finding.rule.to_owned())
         .text("key", |(_, delta)| delta.key.to_string())
         .text("old", |(_, delta)| delta.from.as_ref().map(short).unwrap_or_default())

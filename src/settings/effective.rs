@@ -18,7 +18,7 @@ use crate::base::error::{Error, Result};
 use crate::base::key_path::KeyPath;
 use crate::base::model_id::normalise;
 use crate::base::visible::Shown as _;
-use crate::settings::resolve::overruled;
+use crate::settings::resolve::{named, overruled};
 use crate::settings::{Settings, SettingsFile, schema, values};
 
 static BUILT_IN: LazyLock<Value> = LazyLock::new(|| shipped(include_str!("../../rules/settings/defaults.toml")));
@@ -41,7 +41,8 @@ pub enum Origin {
 pub struct Effective {
     /// All values, typed.
     pub settings: Settings,
-    leaves: Vec<(KeyPath, Value, Origin)>,
+    /// Every value with its key and origin, in the order of the schema, map entries sorted.
+    pub leaves: Vec<(KeyPath, Value, Origin)>,
 }
 
 impl Effective {
@@ -49,7 +50,7 @@ impl Effective {
     pub fn resolve(file: &SettingsFile) -> Result<Self> {
         let mut layers = Layers { file, at: KeyPath::default(), leaves: Vec::new() };
         let sources = Sources { built_in: Some(built_in_tree()), file: Some(&file.tree), fallback: Some(&FALLBACKS) };
-        let whole = layers.merge(SchemaNode::root(), sources).unwrap_or_else(empty);
+        let whole = layers.merge(SchemaNode::root(), sources).unwrap_or_else(|| InlineTable::new().into());
         let settings = Settings::deserialize(whole.into_deserializer()).map_err(|cause| {
             Error::failed(format!("{}: the configuration does not fit together: {cause}", file.path.shown()))
         })?;
@@ -60,11 +61,6 @@ impl Effective {
     pub fn built_in() -> Self {
         Self::resolve(&SettingsFile::missing(Path::new("")))
             .expect("the shipped defaults fit the schema; a test reads them")
-    }
-
-    /// Every value with its key and origin, in the order of the schema, map entries sorted.
-    pub fn leaves(&self) -> Vec<(KeyPath, Value, Origin)> {
-        self.leaves.clone()
     }
 }
 
@@ -147,10 +143,6 @@ fn is_outdated(at: &KeyPath, file: &SettingsFile) -> bool {
 
 fn any_entry(value: &Value) -> Option<&Value> {
     value.as_inline_table()?.iter().find(|(key, _)| is_placeholder(key)).map(|(_, value)| value)
-}
-
-fn empty() -> Value {
-    Value::InlineTable(InlineTable::new())
 }
 
 fn shipped(text: &str) -> Value {
@@ -248,8 +240,7 @@ impl<'a> View<'a> {
 
     /// The variant of an axis of `[profiles]` that is chosen for all sessions; none if each session decides.
     pub fn chosen(&self, axis: &str) -> Option<String> {
-        let active = self.text(&KeyPath::from(["profiles", axis, "active"]))?;
-        (!active.is_empty() && active != "auto").then_some(active)
+        self.text(&KeyPath::from(["profiles", axis, "active"])).filter(|active| named(active).is_some())
     }
 
     /// The model variant of a family: the one of its name, else the first by name that is another spelling of it.

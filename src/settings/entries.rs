@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::base::id::Id;
 use crate::logs::trace::Millis;
-use crate::settings::finding::{Effect, Finding, Verdict};
+use crate::settings::finding::{Effect, Finding};
 
 /// Entries in the order in which they were written.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -355,7 +355,7 @@ impl JournalChange {
     /// What a finding says about the key that it proposes to change; none if it proposes nothing. The values are filled
     /// in from the files.
     pub fn of(finding: &Finding) -> Option<Self> {
-        let Verdict::Propose(delta) = &finding.verdict else { return None };
+        let delta = finding.proposed()?;
         let evidence = &finding.evidence;
         let words = if evidence.counts.is_empty() {
             String::new()

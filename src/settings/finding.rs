@@ -114,6 +114,14 @@ impl Finding {
     pub fn new(rule: &'static str, subject: impl Into<String>, verdict: Verdict, evidence: Evidence) -> Self {
         Self { rule, subject: subject.into(), verdict, evidence, effect: None, forecast: None }
     }
+
+    /// The change that it proposes.
+    pub fn proposed(&self) -> Option<&Delta> {
+        match &self.verdict {
+            Verdict::Propose(delta) => Some(delta),
+            Verdict::Hold(_) | Verdict::Wait { .. } | Verdict::Skip(_) | Verdict::Hint(_) => None,
+        }
+    }
 }
 
 /// What a change would have done to the recorded responses, by replay: of a proposal its share of what all proposals do

@@ -23,15 +23,10 @@ pub fn load_config(path: &Path, must_exist: bool) -> Result<SettingsFile> {
 
 /// Keys of a file that name formats which nobody knows, and what that comes to: the pipeline passes over them.
 pub(super) fn of_no_effect(effective: &Effective) -> Vec<(KeyPath, String)> {
-    let mut unknown = Vec::new();
-    for (key, value, origin) in effective.leaves() {
-        if !matches!(origin, Origin::File { .. }) {
-            continue;
-        }
-        let words = |id: &String| format!("`{key}` names {id:?}, which no format is called: it does nothing");
-        unknown.extend(unknown_formats(&key, &value).iter().map(|id| (key.clone(), words(id))));
-    }
-    unknown
+    let of_file = effective.leaves.iter().filter(|(.., origin)| matches!(origin, Origin::File { .. }));
+    let unknown = of_file.flat_map(|(key, value, _)| unknown_formats(key, value).into_iter().map(move |id| (key, id)));
+    let words = |key: &KeyPath, id: String| format!("`{key}` names {id:?}, which no format is called: it does nothing");
+    unknown.map(|(key, id)| (key.clone(), words(key, id))).collect()
 }
 
 /// The formats that a value of a key names and nobody knows.

@@ -38,11 +38,11 @@ pub mod write;
 
 pub use crate::settings::schema::{CURRENT_VERSION, is_idle};
 pub use crate::settings::write::{WantedValue, apply, unified_diff};
-pub use check::Warning;
 pub use document::{SettingsFile, syntax_error};
 pub use effective::{Effective, Origin, View, what_if};
 pub use journal::{journal_entry, journal_of, journal_path, write_noted};
 pub use resolve::{AgentClass, classify_agent};
 pub use reversal::{Reversal, reverse};
 pub use sections::{Enrichment, Settings, ShapeThresholds, Verbosity};
+pub use values::put;
 pub use write::{create_private, expect_directory, expect_place, write_output, write_private, write_with_its_mode};

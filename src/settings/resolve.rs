@@ -215,7 +215,7 @@ pub fn templates_of(endpoint: &str) -> [KeyPath; 2] {
 }
 
 /// The variant that an axis names, unless it leaves the choice to the session.
-fn named(active: &str) -> Option<&str> {
+pub(super) fn named(active: &str) -> Option<&str> {
     (!active.is_empty() && active != AUTO).then_some(active)
 }
 

@@ -26,6 +26,19 @@ pub(super) fn find<'v>(root: &'v Value, path: &KeyPath) -> Option<&'v Value> {
     path.0.iter().try_fold(root, |value, segment| child(value, segment))
 }
 
+/// Puts a value into a table; what is missing above it becomes tables too.
+pub fn put(table: &mut InlineTable, path: &[String], value: Value) {
+    match path {
+        [] => {}
+        [key] => drop(table.insert(key, value)),
+        [key, rest @ ..] => {
+            if let Value::InlineTable(below) = table.entry(key).or_insert_with(|| InlineTable::new().into()) {
+                put(below, rest, value);
+            }
+        }
+    }
+}
+
 /// The value one step down.
 pub(super) fn child<'v>(value: &'v Value, segment: &str) -> Option<&'v Value> {
     match value {

@@ -309,7 +309,7 @@ fn entries_are_found_by_file_and_by_the_start_of_their_id() {
 // --- Taking back -----------------------------------------------------------------------------------------------------
 
 fn other_value_for(key: &KeyPath, file: &SettingsFile) -> Value {
-    let built_in = Effective::built_in().leaves();
+    let built_in = Effective::built_in().leaves;
     let value =
         file.get(key).or_else(|| built_in.iter().find(|(leaf, _, _)| leaf == key).map(|(_, value, _)| value.clone()));
     other_than(&value.unwrap(), key)
@@ -319,7 +319,7 @@ fn other_value_for(key: &KeyPath, file: &SettingsFile) -> Value {
 fn what_nobody_touched_since_comes_back_byte_for_byte() {
     for text in NASTY {
         let file = read(text);
-        for (key, _, _) in Effective::built_in().leaves().into_iter().step_by(4) {
+        for (key, _, _) in Effective::built_in().leaves.into_iter().step_by(4) {
             let value = Some(other_value_for(&key, &file));
             let (entry, after) = written(&file, &[WantedValue { key: key.clone(), value }]);
             let reversal = reverse(&after, &entry).unwrap();
@@ -334,7 +334,7 @@ fn what_nobody_touched_since_comes_back_byte_for_byte() {
 fn without_the_way_back_the_values_are_the_old_ones_all_the_same() {
     for text in NASTY {
         let file = read(text);
-        for (key, _, _) in Effective::built_in().leaves().into_iter().step_by(7) {
+        for (key, _, _) in Effective::built_in().leaves.into_iter().step_by(7) {
             let value = Some(other_value_for(&key, &file));
             let (mut entry, after) = written(&file, &[WantedValue { key: key.clone(), value }]);
             entry.restore = None;
@@ -351,7 +351,7 @@ fn what_a_person_did_since_stays() {
     let person = set("telemetry.flush_every_n", "77");
     for text in NASTY {
         let file = read(text);
-        for (key, _, _) in Effective::built_in().leaves().into_iter().step_by(7) {
+        for (key, _, _) in Effective::built_in().leaves.into_iter().step_by(7) {
             if key.to_string() == "telemetry.flush_every_n" {
                 continue;
             }

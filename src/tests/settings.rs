@@ -35,7 +35,7 @@ fn settings(text: &str) -> Settings {
 
 /// A value that holds, as `tune show` spells it.
 fn shown(effective: &Effective, name: &str) -> String {
-    let leaves = effective.leaves();
+    let leaves = &effective.leaves;
     let (_, value, _) = leaves.iter().find(|(at, ..)| *at == key(name)).unwrap();
     value.to_string().trim().to_owned()
 }
@@ -564,7 +564,7 @@ fn every_older_version_is_filled_up_in_memory() {
 #[test]
 fn a_file_that_wrote_the_whole_tree_loads_as_the_defaults() {
     let built_in = Effective::built_in();
-    let whole: String = built_in.leaves().iter().map(|(key, value, _)| format!("{key} = {value}\n")).collect();
+    let whole: String = built_in.leaves.iter().map(|(key, value, _)| format!("{key} = {value}\n")).collect();
     assert_eq!(settings(&whole), built_in.settings);
     assert!(read(&whole).warnings.is_empty());
 }
@@ -618,7 +618,7 @@ fn a_side_effect_class_that_is_not_known_is_told_and_allows_nothing() {
     assert_eq!((warning.line, warning.key.as_str()), (2, "tools.X.side_effect_class"));
     assert!(warning.message.contains("is \"reads_remote\", which is none of \"pure\", \"read_only\","), "{warning:?}");
     assert_eq!(settings(text).tools["X"].side_effect_class, SideEffectClass::Other);
-    let shown = resolve(text).leaves().into_iter().find(|(at, ..)| *at == key("tools.X.side_effect_class"));
+    let shown = resolve(text).leaves.into_iter().find(|(at, ..)| *at == key("tools.X.side_effect_class"));
     assert_eq!(shown.unwrap().1.as_str(), Some("reads_remote"), "it stays as it is written");
 }
 
@@ -662,7 +662,7 @@ fn both_spellings_of_the_bpe_tables_are_read() {
 #[test]
 fn every_value_knows_where_it_comes_from() {
     let effective = resolve("# mine\n[dedup]\nlru_size = 7\n[tools.Read]\nspeculate = false\n");
-    let origins: BTreeMap<_, _> = effective.leaves().into_iter().map(|(key, _, origin)| (key, origin)).collect();
+    let origins: BTreeMap<_, _> = effective.leaves.into_iter().map(|(key, _, origin)| (key, origin)).collect();
     assert_eq!(origins[&key("dedup.lru_size")], Origin::File { line: 3 });
     assert_eq!(origins[&key("dedup.min_body_chars")], Origin::Default);
     assert_eq!(origins[&key("tools.Read.speculate")], Origin::File { line: 5 });
@@ -671,7 +671,7 @@ fn every_value_knows_where_it_comes_from() {
 
 #[test]
 fn leaves_come_in_the_order_of_the_schema_with_short_numbers() {
-    let leaves = Effective::built_in().leaves();
+    let leaves = Effective::built_in().leaves;
     let lines: Vec<_> = leaves.iter().map(|(key, value, _)| format!("{key} = {value}")).collect();
     assert_eq!(lines[..3], ["schema_version = 4", "dedup.lru_size = 5", "dedup.hint_verbosity = \"standard\""]);
     assert!(lines.contains(&"mckp.shape_thresholds.array_of_objects_min_key_stability = 0.7".to_owned()));
@@ -861,7 +861,7 @@ pub const NASTY: &[&str] = &[
 
 #[test]
 fn any_key_can_be_set_in_any_file_and_nothing_else_changes() {
-    let leaves = Effective::built_in().leaves();
+    let leaves = Effective::built_in().leaves;
     for text in NASTY {
         for (key, value, _) in leaves.clone() {
             let wanted = other_than(&value, &key);

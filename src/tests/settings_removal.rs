@@ -57,7 +57,7 @@ fn test_data() -> Vec<String> {
 
 /// Keys of every kind with a value that they do not have.
 fn settable() -> Vec<(KeyPath, Value)> {
-    let leaves = Effective::built_in().leaves().into_iter();
+    let leaves = Effective::built_in().leaves.into_iter();
     // Every third is enough to meet every table.
     let leaves = leaves.step_by(3).map(|(key, value, _)| (key.clone(), other_than(&value, &key)));
     let links = "[{ tool = \"A\", probability = 0.5 }, { tool = \"B\" }]";
@@ -80,7 +80,7 @@ fn above(key: &KeyPath) -> String {
 }
 
 fn leaves_of(file: &SettingsFile) -> Vec<(KeyPath, String)> {
-    let leaves = Effective::resolve(file).unwrap().leaves();
+    let leaves = Effective::resolve(file).unwrap().leaves;
     leaves.into_iter().map(|(key, value, _)| (key, value.to_string())).collect()
 }
 

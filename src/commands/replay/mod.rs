@@ -21,7 +21,6 @@ use crate::cost::groups::Label;
 use crate::cost::shown_names::ShownNames;
 use crate::frames::input::Input;
 use crate::frames::input::timeline::TimelineDetail;
-use crate::logs::overview::Holds;
 use crate::mine::declines::CountedBy;
 use crate::mine::sessions;
 use crate::planner::numbers::PlannerThresholds;
@@ -126,9 +125,7 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     let scenarios = scenarios(args, context)?;
     // What a place is worth in money is asked of the requests, too.
     let asks_worth = args.reach.is_some() && !scenarios.is_sweep() && args.against.is_none() && args.baseline.is_none();
-    let mut input = args.asked.read(scenarios.tier(), asks_worth.then(TimelineDetail::default), context)?;
-    input.expect_calls(&args.asked.input)?;
-    input.report_holds(Holds::Calls)?;
+    let mut input = args.asked.read_calls(scenarios.tier(), asks_worth.then(TimelineDetail::default), context)?;
     if let Some(model) = &args.model {
         expect_model(model, &scenarios, &mut input)?;
     }

@@ -8,6 +8,8 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::path::Path;
 
+use rayon::ThreadPool;
+
 use crate::base::data::{Data, typed};
 use crate::base::error::{Error, Result};
 use crate::base::pseudonyms::{Pseudonyms, is_pseudonym, published_tool};
@@ -76,24 +78,8 @@ impl Responses {
         let lake = wanted.input.lake.clone().or_else(|| context.env.lake_dir()).filter(|_| !wanted.input.no_lake);
         restore_names(&mut log, wanted.settings, &context.pseudonyms, lake.as_deref());
         let words: Vocabulary = data.read("logs.toml", typed)?;
-        let sessions = pool.install(|| {
-            log.set_aside();
-            session_uses_of_events(&log.whole(), &words.read_class_tools)
-        });
-        Ok(Self {
-            sessions,
-            models: Vec::new(),
-            counted_by: data.parsed::<PlannerThresholds>("planner.toml")?.counted_by(),
-            log,
-            observed: Observed::default(),
-            words,
-            annotations: Annotations::load(&data)?,
-            data,
-            origin: ResponseOrigin::Telemetry(Box::new(telemetry)),
-            assumed,
-            window: wanted.window.clone(),
-            pool,
-        })
+        pool.install(|| log.set_aside());
+        Self::new(wanted, data, words, log, ResponseOrigin::Telemetry(Box::new(telemetry)), pool)
     }
 
     /// What the live pipeline would have recorded for the logs. An error if no log can be found, or a data file does
@@ -115,17 +101,31 @@ impl Responses {
         }
         let pool = thread_pool(wanted.input.threads)?;
         let SessionProfiles { profiles, profile_of } = &laid.tape.sessions;
+        let models = profile_of.iter().map(|&profile| profiles[profile as usize].model.clone()).collect();
+        let responses = Self::new(wanted, data, words, log, ResponseOrigin::Logs(Box::new(input)), pool)?;
+        Ok(Self { models, ..responses })
+    }
+
+    /// Responses that are not summed up yet.
+    fn new(
+        wanted: &Wanted<'_>,
+        data: Data,
+        words: Vocabulary,
+        log: EventLog,
+        origin: ResponseOrigin,
+        pool: ThreadPool,
+    ) -> Result<Self> {
         Ok(Self {
-            models: profile_of.iter().map(|&profile| profiles[profile as usize].model.clone()).collect(),
-            counted_by: data.parsed::<PlannerThresholds>("planner.toml")?.counted_by(),
             sessions: pool.install(|| session_uses_of_events(&log.whole(), &words.read_class_tools)),
+            models: Vec::new(),
+            counted_by: data.parsed::<PlannerThresholds>("planner.toml")?.counted_by(),
             log,
             observed: Observed::default(),
             words,
             assumed: data.parsed::<TelemetryRules>("telemetry.toml")?,
             annotations: Annotations::load(&data)?,
             data,
-            origin: ResponseOrigin::Logs(Box::new(input)),
+            origin,
             window: wanted.window.clone(),
             pool,
         })

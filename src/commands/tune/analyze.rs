@@ -5,7 +5,7 @@ use serde_json::json;
 
 use crate::base::error::Result;
 use crate::base::visible::Shown as _;
-use crate::commands::config::{config_path, warn_unknown, warnings_json};
+use crate::commands::config::{config_path, warn_unknown};
 use crate::commands::input::QuestionArgs;
 use crate::commands::responses::Wanted;
 use crate::commands::tune::lenders::TeamArgs;
@@ -14,7 +14,7 @@ use crate::mine::fingerprint_tables as fingerprints;
 use crate::report::numbers::{counted, percent, thousands};
 use crate::report::table::TableFormat;
 use crate::rules::gate::ProposalGate;
-use crate::rules::proposal::{KeyOwners, Proposal, proposed, settle};
+use crate::rules::proposal::{KeyOwners, Proposal, settle};
 use crate::rules::responses::{Responses, RuleBasis};
 use crate::rules::{Speaks, effects, judge_events, prefetching, r7_speculation, report as findings, statistics};
 use crate::settings::formats::load_config;
@@ -102,7 +102,7 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     let judged_on = later.as_ref().unwrap_or(&responses.log);
     let (mut gate, mut judged) = ProposalGate::pass(&file, &effective.settings, &responses, judged_on, found.clone())?;
     // What was predicted in the weeks of the past has to have come true.
-    if later.is_some() && judged.iter().any(|finding| finding.effect.is_some() && proposed(finding).is_some()) {
+    if later.is_some() && judged.iter().any(|finding| finding.effect.is_some() && finding.proposed().is_some()) {
         let rows = effects::of_pipeline(&file, &responses, &context.pseudonyms)?;
         if effects::hold_broken(&mut judged, &rows) {
             // What added nothing beside what is held now may do so without it.
@@ -178,8 +178,8 @@ fn read_lines(args: &Args, analysis: &Analysis<'_>) -> Vec<String> {
 
 /// On what proposals were judged, and what they save.
 fn gate_lines(gate: &ProposalGate, too_few: Option<(u64, u64)>) -> Vec<String> {
-    let Some(((before, after), most)) = gate.host_shares().zip(gate.shares()) else { return Vec::new() };
-    let baseline = thousands(gate.baseline.round() as u64);
+    let Some(((before, after), most)) = gate.host_shares().zip(gate.all.shares()) else { return Vec::new() };
+    let baseline = thousands(gate.all.baseline.round() as u64);
     let [host, all] = &gate.names;
     let judged_on = match too_few {
         None => format!(
@@ -233,7 +233,7 @@ fn planner_lines(analysis: &Analysis<'_>) -> Result<Vec<String>> {
 
 /// What the file is worth, in words for its first line.
 fn worth(gate: &ProposalGate) -> String {
-    let Some(((before, after), (_, most))) = gate.host_shares().zip(gate.shares()) else {
+    let Some(((before, after), (_, most))) = gate.host_shares().zip(gate.all.shares()) else {
         return "nothing was replayed".to_owned();
     };
     let [before, after, most] = [before, after, most].map(percent);
@@ -247,17 +247,17 @@ fn worth(gate: &ProposalGate) -> String {
 
 fn json_fields(analysis: &Analysis<'_>) -> serde_json::Value {
     let Analysis { file, responses, gate, proposal, .. } = analysis;
-    let shares = gate.shares();
+    let shares = gate.all.shares();
     responses.fields(json!({
         "config": file.path.shown(),
-        "warnings": warnings_json(file),
+        "warnings": file.warnings,
         "profile": fingerprints::profile_json(&responses.observed.profile),
         "fingerprints": fingerprints::json(&responses.observed.endpoints),
         "gate": {
             "basis": "replayed",
-            "baseline_tokens": gate.baseline,
-            "saved_before": gate.saved_before,
-            "saved_after": gate.saved_after,
+            "baseline_tokens": gate.all.baseline,
+            "saved_before": gate.all.saved_before,
+            "saved_after": gate.all.saved_after,
             "combined_before": shares.map(|(before, _)| before),
             "combined_after": shares.map(|(_, after)| after),
             "reach": gate.names[1],
@@ -276,15 +276,14 @@ fn json_fields(analysis: &Analysis<'_>) -> serde_json::Value {
 fn conclude(args: &Args, context: &mut Context<'_>, analysis: &Analysis<'_>) -> Result<Exit> {
     let Analysis { file, gate, proposal, responses, .. } = analysis;
     if gate.fails() {
-        let lost = (gate.saved_before - gate.saved_after).max(gate.host[0] - gate.host[1]);
+        let lost = (gate.all.saved_before - gate.all.saved_after).max(gate.host[0] - gate.host[1]);
         let lost = thousands(lost.round() as u64);
-        let aside = writing::aside(&args.write, proposal);
+        let aside = writing::aside(args.write.explain, &proposal.findings);
         writeln!(context.err, "# together the proposals would save {lost} tokens less: nothing written{aside}")?;
         return Ok(Exit::Gate);
     }
     let inputs = responses.inputs();
-    let settled =
-        SettledProposal { command: "tune analyze", file, proposal, predicted: Some(gate.predicted()), inputs };
+    let settled = SettledProposal { command: "tune analyze", file, proposal, predicted: Some(gate.all), inputs };
     let exit = writing::conclude(&args.write, args.asked.output.quiet, settled, context)?;
     // Own figures only: what others lend is told with each finding. The configuration stands without them.
     let written =

@@ -13,7 +13,6 @@ use crate::commands::responses::Wanted;
 use crate::commands::tune::search;
 use crate::frames::input::Input;
 use crate::frames::input::timeline::TimelineDetail;
-use crate::logs::overview::Holds;
 use crate::logs::trace::Millis;
 use crate::mine::follow_ups::FollowUps;
 use crate::mine::sizes::SizesBySession;
@@ -50,9 +49,7 @@ pub struct Args {
 pub fn run(args: &Args, context: &mut Context<'_>) -> Result<()> {
     let path = config_path(args.config.as_ref(), context)?;
     let file = load_config(&path, args.config.is_some())?;
-    let mut input = args.asked.read(0, Some(TimelineDetail::default()), context)?;
-    input.expect_calls(&args.asked.input)?;
-    input.report_holds(Holds::Calls)?;
+    let mut input = args.asked.read_calls(0, Some(TimelineDetail::default()), context)?;
     let numbers = statistics::numbers(&input.data)?;
     let (history, _) = input.named_history();
     let follow_ups = FollowUps::of_history(&history, &numbers.links.lags);

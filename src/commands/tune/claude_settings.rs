@@ -9,6 +9,7 @@ use crate::base::error::{Error, Result};
 use crate::base::visible::Shown as _;
 use crate::commands::config::config_path;
 use crate::commands::input::{QuestionArgs, clients_in_use};
+use crate::commands::tune::writing;
 use crate::frames::input::Input;
 use crate::frames::input::timeline::TimelineDetail;
 use crate::logs::overview::Holds;
@@ -16,13 +17,12 @@ use crate::logs::timeline::requests::NO_USAGE;
 use crate::report::numbers::{self, counted};
 use crate::report::table::TableFormat;
 use crate::rules::claude::study::{AskedSettings, SettingsStudy};
-use crate::rules::proposal::proposed;
 use crate::rules::report as findings;
 use crate::settings::claude::layers::SettingsLayers;
 use crate::settings::claude::levers::SettingsScope;
 use crate::settings::claude::reversal::{claude_entry, journal_of_all};
 use crate::settings::entries::{JournalChange, SettingsReach};
-use crate::settings::finding::Verdict;
+use crate::settings::finding::{Finding, Verdict};
 use crate::settings::{journal_path, write_noted};
 use crate::shell::arguments::Exit;
 use crate::shell::context::Context;
@@ -141,7 +141,7 @@ fn show(args: &Args, context: &mut Context<'_>, found: &SettingsStudy, input: &I
                 "versions": study.versions.keys().collect::<Vec<_>>(),
                 "findings": findings::json(all),
                 "together": together,
-                "changes": all.iter().filter_map(proposed).count(),
+                "changes": all.iter().filter_map(Finding::proposed).count(),
                 "diff": diff,
             }));
             args.asked.output.write_json("tune claude-settings", fields, context)
@@ -168,11 +168,9 @@ fn conclude(
     input: &Input,
 ) -> Result<Exit> {
     let SettingsStudy { layers, findings: all, text, diff, .. } = found;
-    let number = |is: fn(&Verdict) -> bool| all.iter().filter(|finding| is(&finding.verdict)).count() as u64;
-    let held = number(|verdict| matches!(verdict, Verdict::Hold(_)));
-    let waiting = number(|verdict| matches!(verdict, Verdict::Wait { .. }));
-    let aside = if held > 0 && !args.explain { format!("; {held} not proposed, see --explain") } else { String::new() };
-    let count = all.iter().filter_map(proposed).count() as u64;
+    let waiting = all.iter().filter(|finding| matches!(finding.verdict, Verdict::Wait { .. })).count();
+    let aside = writing::aside(args.explain, all);
+    let count = all.iter().filter_map(Finding::proposed).count() as u64;
     let (now_ms, quiet) = (context.now_ms, args.asked.output.quiet);
     let mut tell = |words: String| context.note(quiet, format_args!("{words}{aside}"));
     if diff.is_empty() {

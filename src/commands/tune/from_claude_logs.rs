@@ -8,7 +8,7 @@ use crate::base::error::Result;
 use crate::base::names::Names;
 use crate::base::stats::{FollowUpCount, ModelUse, SessionUse, ToolStats};
 use crate::base::visible::{Shown as _, visible};
-use crate::commands::config::{config_path, warn_unknown, warnings_json};
+use crate::commands::config::{config_path, warn_unknown};
 use crate::commands::input::QuestionArgs;
 use crate::commands::mine::{fields as mine_fields, projections};
 use crate::commands::responses::Wanted;
@@ -31,7 +31,7 @@ use crate::planner::stage::PlannerStage;
 use crate::report::numbers::{counted, days, known, percent, thousands};
 use crate::report::table::TableFormat;
 use crate::rules::prefetching::Prefetching;
-use crate::rules::proposal::{KeyOwners, Proposal, proposed, settle};
+use crate::rules::proposal::{KeyOwners, Proposal, settle};
 use crate::rules::responses::Responses;
 use crate::rules::{
     RuleFacts, Speaks, judge_all, mined_planners, p1_model, p3_data, prefetching, report as findings, statistics,
@@ -130,7 +130,7 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
         Responses::from_logs(&Wanted { input: &args, ..wanted }, context)
     };
     let found = p3_data::gate(&file, &effective.settings, &mut input, found, read)?;
-    let switched_on = found.iter().filter_map(proposed).any(|delta| delta.key == prefetching::switch());
+    let switched_on = found.iter().filter_map(Finding::proposed).any(|delta| delta.key == prefetching::switch());
     let spared = mined.prefetching.as_ref().filter(|judged| switched_on && judged.is_worth_it());
     let worth = spared.map_or_else(|| NO_TOKENS.to_owned(), |judged| format!("{NO_TOKENS}; {}", judged.spared()));
     let mut proposal = Proposal::new(&file, found, &Annotations::load(&input.data)?)?;
@@ -255,7 +255,7 @@ fn show(
     if args.asked.output.form() == TableFormat::Json {
         let mut fields = input.fields(json!({
             "config": file.path.shown(),
-            "warnings": warnings_json(file),
+            "warnings": file.warnings,
             "findings": findings::json(&proposal.findings),
             "changes": proposal.count(),
             "diff": proposal.diff,

@@ -14,7 +14,6 @@ use crate::commands::input::QuestionArgs;
 use crate::commands::tune::writing::{self, SettledProposal, WriteArgs};
 use crate::frames::input::Input;
 use crate::frames::input::timeline::TimelineDetail;
-use crate::logs::overview::Holds;
 use crate::logs::timeline::requests::UsedModel;
 use crate::replay::input::ReplayInput;
 use crate::replay::reach::Reaches;
@@ -67,9 +66,7 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     let against = against.as_ref().map(Effective::resolve).transpose()?.map(|other| other.settings);
     let configurations = std::iter::once(&effective.settings).chain(&against);
     let tier = configurations.fold(0, |bits, settings| bits | vocabularies(settings, None));
-    let mut input = args.asked.read(tier, Some(TimelineDetail::default()), context)?;
-    input.expect_calls(&args.asked.input)?;
-    input.report_holds(Holds::Calls)?;
+    let mut input = args.asked.read_calls(tier, Some(TimelineDetail::default()), context)?;
     let reaches = Reaches::choose(Some(&args.reach), &input.data)?;
     let view = View::of(&file)?;
     let precedence = KeyOwners::load(&input.data, &file, None)?;

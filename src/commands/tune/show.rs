@@ -41,7 +41,7 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<()> {
         tell_file(&file, context)?;
         warn_models(&file, context)?;
     }
-    let rows = effective.leaves();
+    let rows = effective.leaves;
     match args.output.form() {
         TableFormat::Json => {
             let value = |(key, value, origin): &(_, _, Origin)| {

@@ -11,7 +11,7 @@ use crate::report::table::TableFormat;
 use crate::rules::proposal::Proposal;
 use crate::rules::report as findings;
 use crate::settings::entries::{JournalChange, JournalEntry, Predicted, RuleInputs};
-use crate::settings::finding::Verdict;
+use crate::settings::finding::{Finding, Verdict};
 use crate::settings::{SettingsFile, journal_entry, write_noted};
 use crate::shell::arguments::{Exit, OutputArgs};
 use crate::shell::context::Context;
@@ -84,7 +84,7 @@ pub fn conclude(
     context: &mut Context<'_>,
 ) -> Result<Exit> {
     let SettledProposal { file, proposal, .. } = settled;
-    let aside = aside(args, proposal);
+    let aside = aside(args.explain, &proposal.findings);
     let now_ms = context.now_ms;
     if !proposal.is_change() {
         context.note(quiet, format_args!("nothing to change{aside}"))?;
@@ -108,9 +108,9 @@ pub fn conclude(
 }
 
 /// How many proposals were held, if that was not printed.
-pub fn aside(args: &WriteArgs, proposal: &Proposal) -> String {
-    let held = proposal.findings.iter().filter(|finding| matches!(finding.verdict, Verdict::Hold(_))).count() as u64;
-    if held > 0 && !args.explain { format!("; {} not proposed, see --explain", thousands(held)) } else { String::new() }
+pub fn aside(is_explained: bool, findings: &[Finding]) -> String {
+    let held = findings.iter().filter(|finding| matches!(finding.verdict, Verdict::Hold(_))).count() as u64;
+    if held > 0 && !is_explained { format!("; {} not proposed, see --explain", thousands(held)) } else { String::new() }
 }
 
 /// What the journal beside the configuration says about the proposal.

@@ -9,7 +9,6 @@ use crate::base::error::Result;
 use crate::rules::RuleThresholds;
 use crate::rules::claude::judge::{Question, judge, pays, plain};
 use crate::rules::claude::{ClaudeRule, SettingsFacts, sheet_of};
-use crate::rules::proposal::proposed;
 use crate::rules::report::plain as as_json;
 use crate::settings::claude::layers::SettingsLayers;
 use crate::settings::claude::levers::{Lever, LeverKind, Levers};
@@ -169,7 +168,7 @@ pub fn held<'l>(
 
 /// The setting that a finding proposes; none if it proposes none, or one that nobody can simulate.
 pub(super) fn setting(finding: &Finding) -> Option<LeverValue> {
-    let value = as_json(&proposed(finding)?.to);
+    let value = as_json(&finding.proposed()?.to);
     (question_of(finding)?.meant)(&value)
 }
 

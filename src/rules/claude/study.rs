@@ -16,7 +16,6 @@ use crate::frames::input::Input;
 use crate::logs::timeline::requests::{Marks, Timeline};
 use crate::logs::trace::{Millis, Place};
 use crate::rules::claude::{SettingsFacts, Uses, judge_all};
-use crate::rules::proposal::proposed;
 use crate::rules::{Data, claude, effects, report, statistics};
 use crate::settings::claude::file::ClaudeFile;
 use crate::settings::claude::layers::{ClaudePlaces, SettingsLayers, place_of_project, project_id};
@@ -168,8 +167,11 @@ fn hold_broken(
 }
 
 fn with_proposed(layers: &SettingsLayers, findings: &[Finding]) -> Result<String> {
-    let changes: Vec<(KeyPath, Value)> =
-        findings.iter().filter_map(proposed).map(|delta| (delta.key.clone(), report::plain(&delta.to))).collect();
+    let changes: Vec<(KeyPath, Value)> = findings
+        .iter()
+        .filter_map(Finding::proposed)
+        .map(|delta| (delta.key.clone(), report::plain(&delta.to)))
+        .collect();
     layers.file.with(changes.iter().map(|(key, value)| (key, value)))
 }
 

@@ -9,7 +9,6 @@ use crate::replay::savings::{SavedBySession, shares, total};
 use crate::rules::claude::judge::{Thresholds, as_toml, forecast, of_trial, plain};
 use crate::rules::claude::simulated::{question_of, setting};
 use crate::rules::claude::{SettingsFacts, sheet_of};
-use crate::rules::proposal::proposed;
 use crate::settings::claude::levers::Lever;
 use crate::settings::entries::{BesideOthers, BillForecast};
 use crate::settings::finding::{Delta, Evidence, Finding, Verdict};
@@ -141,7 +140,7 @@ fn share_out(findings: &mut [Finding], lasts: &[(usize, f64)], whole: &BillForec
 /// says whether it is so.
 fn hold_what_the_best_does_alone(all: &mut [Finding], judged: &[Finding], together: &BillForecast) -> bool {
     let of_bill = |place: usize| {
-        let is_proposed = proposed(&all[place]).is_some();
+        let is_proposed = all[place].proposed().is_some();
         let alone = judged[place].forecast.as_ref().filter(|_| is_proposed);
         alone.map_or(f64::INFINITY, |forecast| forecast.of_bill)
     };
@@ -154,7 +153,7 @@ fn hold_what_the_best_does_alone(all: &mut [Finding], judged: &[Finding], togeth
     all[best] = judged[best].clone();
     let subject = all[best].subject.clone();
     for (place, finding) in all.iter_mut().enumerate() {
-        if place != best && proposed(finding).is_some() {
+        if place != best && finding.proposed().is_some() {
             let reason = format!("together with {subject} it saves less than that alone");
             *finding = Finding { verdict: Verdict::Hold(reason), ..judged[place].clone() };
         }
@@ -195,7 +194,7 @@ fn choose_together(
 
 /// A proposal with each value that was tried of its lever, what stands already left out.
 fn revalued(facts: &SettingsFacts<'_>, finding: &Finding) -> Vec<(LeverValue, Finding)> {
-    let (Some(question), Some(delta)) = (question_of(finding), proposed(finding)) else { return Vec::new() };
+    let (Some(question), Some(delta)) = (question_of(finding), finding.proposed()) else { return Vec::new() };
     let is_meant = |lever: &&Lever| lever.key(None).as_ref() == Some(&delta.key);
     let Some(lever) = question.levers.iter().filter_map(|name| facts.levers.named(name)).find(is_meant) else {
         return Vec::new();

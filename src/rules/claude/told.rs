@@ -110,10 +110,9 @@ fn unused_servers(facts: &SettingsFacts<'_>, sheet: &RuleThresholds) -> Result<V
     let thresholds: UnusedServers = sheet.thresholds()?;
     let mut findings: Vec<Finding> = tool_search(facts, &thresholds.tool_search)?.into_iter().collect();
     let sessions = facts.study.sessions.len() as u64;
-    let finding = |subject: &str, verdict| Finding::new(S5.id, subject, verdict, Evidence::default());
     let Some(servers) = &facts.uses.servers else {
-        let reason = "--scope project or local looks at the servers of .mcp.json".to_owned();
-        findings.push(finding("MCP servers", Verdict::Skip(reason)));
+        let verdict = Verdict::Skip("--scope project or local looks at the servers of .mcp.json".to_owned());
+        findings.push(Finding::new(S5.id, "MCP servers", verdict, Evidence::default()));
         return Ok(findings);
     };
     let resources = match facts.uses.resource_calls {
@@ -126,15 +125,12 @@ fn unused_servers(facts: &SettingsFacts<'_>, sheet: &RuleThresholds) -> Result<V
         let calls: u64 = own.map(|(_, calls)| calls).sum();
         let counts = format!("{calls} calls of {server} in {sessions} sessions of this project{resources}");
         let evidence = Evidence::of(counts, sessions).by(sheet.cite("sessions_min"));
-        let left_out = left_out(facts, (server, definition))?;
-        findings.push(match (left_out, calls) {
-            (Some(lever), _) => {
-                let reason = format!("`{lever}` leaves it out already");
-                Finding { evidence, ..finding(server, Verdict::Skip(reason)) }
-            }
+        let finding = |verdict| Finding::new(S5.id, server, verdict, evidence.clone());
+        let skipped = |reason: &str| finding(Verdict::Skip(reason.to_owned()));
+        findings.push(match (left_out(facts, (server, definition))?, calls) {
+            (Some(lever), _) => skipped(&format!("`{lever}` leaves it out already")),
             (None, 0) if facts.uses.resource_calls > 0 => {
-                let reason = "resources of some server are asked for here, and nothing says of which".to_owned();
-                Finding { evidence, ..finding(server, Verdict::Skip(reason)) }
+                skipped("resources of some server are asked for here, and nothing says of which")
             }
             (None, 0) if sessions >= thresholds.sessions_min => {
                 let others = [
@@ -145,11 +141,8 @@ fn unused_servers(facts: &SettingsFacts<'_>, sheet: &RuleThresholds) -> Result<V
                 let words = format!("never called here; \"{DISABLED_SERVERS}\": [\"{server}\"] leaves it out{others}");
                 hint(facts, S5.id, server, DISABLED_SERVERS, words, evidence)?
             }
-            (None, 0) => {
-                let verdict = Verdict::Hold(format!("too few sessions ({})", sheet.cite("sessions_min")));
-                Finding { evidence, ..finding(server, verdict) }
-            }
-            (None, _) => Finding { evidence, ..finding(server, Verdict::Skip("it is called".to_owned())) },
+            (None, 0) => finding(Verdict::Hold(format!("too few sessions ({})", sheet.cite("sessions_min")))),
+            (None, _) => skipped("it is called"),
         });
     }
     Ok(findings)
