@@ -36,20 +36,22 @@ impl Lender {
         self.subjects.get(&CountSubject { kind: TOOL.to_owned(), name: name.to_owned(), ..CountSubject::default() })
     }
 
+    /// The endpoints that are meant, together.
+    fn endpoints(&self, is_meant: impl Fn(&CountSubject) -> bool) -> Summed {
+        let mut whole = Summed::default();
+        let of = |(subject, _): &(&CountSubject, &Summed)| subject.kind == ENDPOINT && is_meant(subject);
+        self.subjects.iter().filter(of).for_each(|(_, lent)| whole.absorb(lent));
+        whole
+    }
+
     /// An endpoint over all tools that have it, of which it may be told how often it repeats.
     fn endpoint(&self, name: &str) -> Option<Summed> {
-        let mut whole = Summed::default();
-        let of = |(subject, _): &(&CountSubject, &Summed)| subject.kind == ENDPOINT && subject.name == name;
-        self.subjects.iter().filter(of).for_each(|(_, lent)| whole.absorb(lent));
-        whole.share(REPEATS).is_some().then_some(whole)
+        Some(self.endpoints(|subject| subject.name == name)).filter(|whole| whole.share(REPEATS).is_some())
     }
 
     /// All endpoints of a tool together.
     fn tool(&self, name: &str) -> Option<Summed> {
-        let mut whole = Summed::default();
-        let of = |(subject, _): &(&CountSubject, &Summed)| subject.kind == ENDPOINT && subject.other == name;
-        self.subjects.iter().filter(of).for_each(|(_, lent)| whole.absorb(lent));
-        whole.number(CALLS).is_some().then_some(whole)
+        Some(self.endpoints(|subject| subject.other == name)).filter(|whole| whole.number(CALLS).is_some())
     }
 
     fn names(&self, kind: &str) -> BTreeSet<&str> {
@@ -424,7 +426,7 @@ impl Whose {
         for finding in findings {
             let Some(shares) = self.of(finding).filter(|shares| shares.lent() > shares.own) else { continue };
             let idle = finding.effect.is_some_and(|effect| effect.tokens < 0.5 && effect.host < 0.5);
-            if idle && matches!(finding.verdict, Verdict::Propose(_)) {
+            if idle && finding.proposed().is_some() {
                 let words = shares.words();
                 finding.verdict = Verdict::Hold(format!("it saves nothing on your own logs, and {words}"));
             }
@@ -432,10 +434,7 @@ impl Whose {
     }
 
     fn of(&self, finding: &Finding) -> Option<&Shares> {
-        let is_link = match &finding.verdict {
-            Verdict::Propose(delta) => delta.key.0.last().is_some_and(|key| key == "follow_up"),
-            Verdict::Hold(_) | Verdict::Wait { .. } | Verdict::Skip(_) | Verdict::Hint(_) => false,
-        };
+        let is_link = finding.proposed().is_some_and(|delta| delta.key.leaf() == Some("follow_up"));
         let kind = match finding.rule {
             "R1" | "R2" => ENDPOINT,
             "R6" | "T1" if is_link => EDGE,

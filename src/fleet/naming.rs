@@ -1,9 +1,12 @@
 //! The names under which tools and endpoints leave: those that say nothing of a user as they are, all others keyed.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::Deserialize;
+use serde::de::IgnoredAny;
 
 use crate::base::data::Data;
-use crate::base::error::{Error, Result};
+use crate::base::error::Result;
 use crate::base::id::Id;
 use crate::base::pseudonyms::Pseudonyms;
 use crate::frames::contribution::TEXT_BYTES_MAX;
@@ -13,6 +16,12 @@ use crate::logs::endpoint::Endpoints;
 const DIGITS: usize = 16;
 /// What stands for the secret where names are as they are: what a provider publishes of its own server.
 pub const PLAIN: &str = "plain";
+
+/// The names in a file of annotations.
+#[derive(Deserialize)]
+struct AnnotatedTools {
+    tools: BTreeMap<String, IgnoredAny>,
+}
 
 /// How names leave.
 pub struct FleetNaming {
@@ -26,13 +35,9 @@ impl FleetNaming {
     /// devboy ships an annotation of, and the endpoint classes of the shipped lists.
     pub fn new(names: Option<Pseudonyms>) -> Result<Self> {
         let data = Data::default();
-        let odd = |cause: &dyn std::fmt::Display| Error::failed(format!("annotations/claude_code.toml: {cause}"));
-        let text = data.text("annotations/claude_code.toml")?;
-        let document: toml_edit::DocumentMut = text.parse().map_err(|cause| odd(&cause))?;
-        let tools = document.get("tools").and_then(|tools| tools.as_table_like()).into_iter();
-        let tools = tools.flat_map(|tools| tools.iter().map(|(name, _)| name.to_owned()).collect::<Vec<_>>());
+        let AnnotatedTools { tools } = data.parsed("annotations/claude_code.toml")?;
         let endpoints = data.read("endpoints.toml", Endpoints::parse)?;
-        Ok(Self { public: tools.chain(endpoints.classes().map(str::to_owned)).collect(), names })
+        Ok(Self { public: tools.into_keys().chain(endpoints.classes().map(str::to_owned)).collect(), names })
     }
 
     /// Tells the secret from others.

@@ -32,19 +32,11 @@ pub fn joined(bins: &BTreeMap<u32, ByPerson>, limits: &FleetLimits) -> Vec<(u32,
             groups.push(std::mem::take(&mut open));
         }
     }
-    if !open.bins.is_empty() {
-        match groups.last_mut() {
-            None => return Vec::new(),
-            Some(last) => open.bins.iter().for_each(|(bin, counts)| last.add(*bin, counts)),
-        }
-    }
-    // What joined the last group may have unbalanced it.
-    while groups.last().is_some_and(|last| !stands(&last.counts, limits)) {
-        let Some(last) = groups.pop() else { break };
-        match groups.last_mut() {
-            None => return Vec::new(),
-            Some(before) => last.bins.iter().for_each(|(bin, counts)| before.add(*bin, counts)),
-        }
+    groups.extend((!open.bins.is_empty()).then_some(open));
+    // What joins a group may unbalance it.
+    while let Some(last) = groups.pop_if(|last| !stands(&last.counts, limits)) {
+        let Some(before) = groups.last_mut() else { return Vec::new() };
+        last.bins.iter().for_each(|(bin, counts)| before.add(*bin, counts));
     }
     groups.into_iter().map(|group| (group.median(), group.counts)).collect()
 }
