@@ -221,14 +221,15 @@ pub fn attempts(
     changed: &[(Millis, LeverPart)],
 ) -> Result<BTreeMap<String, Vec<ForecastWeek>>> {
     let effects = effect_numbers(data)?;
-    let earlier_percent = ClientThresholds::load(data)?.split.earlier_percent;
+    let split = ClientThresholds::load(data)?.split;
     let starts: Vec<Millis> = study.sessions.iter().map(|seen| seen.first).collect();
     let mut out: BTreeMap<String, Vec<ForecastWeek>> = BTreeMap::new();
     for cut in cuts(&starts, numbers) {
         let until_ms = cut.week_ms + effects.horizon_ms();
         let coming = starts[cut.known..].iter().take_while(|start| **start < until_ms).count();
-        let known = study.until(cut.known, cut.week_ms, earlier_percent);
-        let judged_from = known.sessions.iter().find(|seen| !seen.is_earlier).map_or(cut.week_ms, |seen| seen.first);
+        let known = study.until(cut.known, cut.week_ms, &split);
+        let judged = known.sessions.iter().find(|seen| seen.is_earlier == Some(false));
+        let judged_from = judged.map_or(cut.week_ms, |seen| seen.first);
         for setting in paying(&known, &numbers.resampling, data)? {
             let part = setting.part();
             let is_changed = changed.iter().any(|(at, of)| (judged_from..until_ms).contains(at) && part.meets(*of));

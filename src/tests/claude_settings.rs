@@ -483,6 +483,18 @@ pub(super) fn pausing(settings: &str) -> Home {
 }
 
 #[test]
+fn a_value_goes_that_no_longer_suits_the_work() {
+    let home = Home::new();
+    let before = Kind { pause: 900, hour: true, turns: 3, sessions: 300, ..Kind::default() };
+    told(&home, &before);
+    told(&home, &Kind { pause: 20, sessions: 200, name: "t", day: 300, ..before });
+    home.write(".claude/settings.json", "{\"promptCacheTtl\": \"1h\"}");
+    let found = finding(&home, "S1", "cache lifetime, main threads", &[]);
+    assert_eq!((&found["verdict"], &found["new"]), (&json!("propose"), &json!("5m")), "{found:#}");
+    assert_eq!(found["effect"]["chosen_on"], 120);
+}
+
+#[test]
 fn the_settings_are_written_noted_and_taken_back() {
     for settings in
         ["", "{}\n", "\u{feff}{\r\n\t\"model\": \"opus\",\r\n\t\"own\": [1,2 ,3]\r\n}", "{\"env\":{\"A\":\"1\"}}"]

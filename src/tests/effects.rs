@@ -115,7 +115,7 @@ fn study(of_shell: impl Fn(i64) -> u128, of_mcp: impl Fn(i64) -> u128) -> LeverS
         last: number * day + 1,
         cost: cost(1_000),
         subagents: Cost::default(),
-        is_earlier: number < 30,
+        is_earlier: Some(number < 30),
     };
     let trial = |limit, saves: &dyn Fn(i64) -> u128| Trial {
         setting: LeverValue::Result(limit),

@@ -104,7 +104,8 @@ fn show(args: &Args, context: &mut Context<'_>, found: &SettingsStudy, input: &I
     if !args.asked.output.quiet {
         let state = if args.dry_run || args.check { " (not written)" } else { "" };
         writeln!(context.err, "# settings: {} ({}){state}", layers.file.path.shown(), scope.into_str())?;
-        let earlier = study.sessions.iter().filter(|seen| seen.is_earlier).count() as u64;
+        let of_side = |side| study.sessions.iter().filter(|seen| seen.is_earlier == side).count() as u64;
+        let [earlier, later, old] = [Some(true), Some(false), None].map(of_side);
         let sessions = study.sessions.len() as u64;
         let versions: Vec<&str> = study.versions.keys().map(|version| client_words(version)).collect();
         if *scope == SettingsScope::User && context.env.claude_config_dirs().count() > 1 {
@@ -126,7 +127,10 @@ fn show(args: &Args, context: &mut Context<'_>, found: &SettingsStudy, input: &I
         } else {
             let judged = match earlier {
                 0 => "too few to choose values on the earlier and to judge them on the later".to_owned(),
-                _ => format!("values chosen on the first {earlier}, judged on the other {}", sessions - earlier),
+                _ if old > 0 => {
+                    format!("{old} too old to say what holds, values chosen on {earlier}, judged on the last {later}")
+                }
+                _ => format!("values chosen on the first {earlier}, judged on the other {later}"),
             };
             let (all, days, versions) = (counted(sessions, "session"), days(study), versions.join(", "));
             writeln!(context.err, "# {all}{days}: {judged}; clients of the last weeks: {versions}")?;

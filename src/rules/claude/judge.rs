@@ -255,7 +255,8 @@ pub(super) fn forecast(
     let later = || study.concerned(tried, false);
     let pairs: Vec<(f64, f64)> = later().map(|(_, sides)| (measure(&sides.before), measure(&sides.after))).collect();
     let drawn = Drawn::new(&pairs, resampling)?;
-    let bill: f64 = study.sessions.iter().filter(|seen| !seen.is_earlier).map(|seen| measure(&seen.cost)).sum();
+    let bill: f64 =
+        study.sessions.iter().filter(|seen| seen.is_earlier == Some(false)).map(|seen| measure(&seen.cost)).sum();
     let saved = measure(&all.after) - measure(&all.before);
     let thousand = all.requests.max(1) as f64 / 1_000.0;
     let times = || later().map(|(seen, _)| seen);

@@ -16,7 +16,7 @@ use crate::base::names::Sym;
 use crate::base::sums::adds_up;
 use crate::logs::trace::Millis;
 use crate::whatif::client::capped::Limit;
-use crate::whatif::client::thresholds::Versions;
+use crate::whatif::client::thresholds::{SplitThresholds, Versions};
 use crate::whatif::compaction::carry::Reattached;
 use crate::whatif::prompt_cache::params::CacheLifetime;
 use crate::whatif::sim::cost::Cost;
@@ -164,8 +164,8 @@ pub struct StudiedSession {
     pub cost: Cost,
     /// What of that subagents took.
     pub subagents: Cost,
-    /// Whether values are chosen on it; else they are judged on it.
-    pub is_earlier: bool,
+    /// Whether values are chosen on it, or judged on it; none if it is too old to say what holds now.
+    pub is_earlier: Option<bool>,
 }
 
 /// All settings that were tried.
@@ -203,21 +203,20 @@ impl LeverStudy {
         study
     }
 
-    /// The same as it was known at a time, when the first `known` sessions had begun: of these the ones that were over, the earlier
-    /// ones to choose on. What models had of it is left out.
+    /// The same as it was known at a time, when the first `known` sessions had begun: of these the ones that were over. What models
+    /// had of it is left out.
     #[must_use]
-    pub fn until(&self, known: usize, now_ms: Millis, earlier_percent: u64) -> Self {
+    pub fn until(&self, known: usize, now_ms: Millis, split: &SplitThresholds) -> Self {
         let places: Vec<usize> = (0..known).filter(|place| self.sessions[*place].last < now_ms).collect();
-        let earlier = (places.len() as u64 * earlier_percent / 100) as usize;
-        let session =
-            |(count, place): (usize, &usize)| StudiedSession { is_earlier: count < earlier, ..self.sessions[*place] };
+        let starts: Vec<Millis> = places.iter().map(|place| self.sessions[*place].first).collect();
+        let session = |(place, is_earlier): (&usize, _)| StudiedSession { is_earlier, ..self.sessions[*place] };
         let trial = |trial: &Trial| Trial {
             sessions: places.iter().map(|place| trial.sessions[*place]).collect(),
             by_model: BTreeMap::new(),
             ..*trial
         };
         Self {
-            sessions: places.iter().enumerate().map(session).collect(),
+            sessions: places.iter().zip(split.sides(&starts)).map(session).collect(),
             trials: self.trials.iter().map(trial).collect(),
             standing: self.standing.clone(),
             versions: self.versions.clone(),
@@ -254,7 +253,7 @@ impl LeverStudy {
         is_earlier: bool,
     ) -> impl Iterator<Item = (&'s StudiedSession, &'s SettingSides)> + use<'s> {
         let pairs = self.sessions.iter().zip(tried);
-        pairs.filter(move |(seen, sides)| seen.is_earlier == is_earlier && sides.before.units > 0)
+        pairs.filter(move |(seen, sides)| seen.is_earlier == Some(is_earlier) && sides.before.units > 0)
     }
 
     /// Of some settings the one that whoever proposes a value proposes, with its change on the earlier sessions: there the

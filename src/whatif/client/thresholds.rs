@@ -32,7 +32,11 @@ pub struct ClientThresholds {
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SplitThresholds {
-    /// Sessions that a value is chosen on, of a hundred.
+    /// Days before the last session whose sessions say what holds now.
+    pub days: i64,
+    /// So many of the latest sessions do in any case.
+    pub latest_min: usize,
+    /// Sessions of these that a value is chosen on, of a hundred.
     pub earlier_percent: u64,
     /// Days before the last request whose client versions count.
     pub version_days: i64,
@@ -71,6 +75,17 @@ pub struct Results {
     pub bash_tools: Vec<String>,
     /// Tools that read files.
     pub read_tools: Vec<String>,
+}
+
+impl SplitThresholds {
+    /// Of sessions that began at these times, earliest first, whether values are chosen on each, or judged on it; none of one that
+    /// is too old.
+    pub fn sides(&self, starts: &[Millis]) -> impl Iterator<Item = Option<bool>> + use<> {
+        let since = starts.last().map_or(NO_TIME, |last| last.saturating_sub(self.days * DAY_MS));
+        let old = starts.partition_point(|start| *start < since).min(starts.len().saturating_sub(self.latest_min));
+        let earlier = (starts.len() - old) as u64 * self.earlier_percent / 100;
+        (0..starts.len()).map(move |place| (place >= old).then(|| ((place - old) as u64) < earlier))
+    }
 }
 
 /// The data file.

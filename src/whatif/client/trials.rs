@@ -317,13 +317,14 @@ impl<'b> LeverTrials<'b> {
 
     fn seen(&self) -> Vec<StudiedSession> {
         let (timeline, order) = (self.simulator.timeline, &self.order);
-        let earlier = order.len() as u64 * self.sheet.split.earlier_percent / 100;
-        let blank = |(place, &session): (usize, &u32)| {
+        let starts: Vec<Millis> = order.iter().map(|session| timeline.sessions[*session as usize].ts_first).collect();
+        let blank = |(&session, is_earlier): (&u32, Option<bool>)| {
             let Session { project, ts_first: first, .. } = timeline.sessions[session as usize];
-            let ([cost, subagents], is_earlier) = ([Cost::default(); 2], (place as u64) < earlier);
+            let [cost, subagents] = [Cost::default(); 2];
             (session, StudiedSession { project, first, last: first, cost, subagents, is_earlier })
         };
-        let mut seen: BTreeMap<u32, StudiedSession> = order.iter().enumerate().map(blank).collect();
+        let sides = self.sheet.split.sides(&starts);
+        let mut seen: BTreeMap<u32, StudiedSession> = order.iter().zip(sides).map(blank).collect();
         for part in [LeverPart::Main, LeverPart::Subagents] {
             let standing = self.standing(part);
             for (request, cost) in standing.costs(&standing.run) {
