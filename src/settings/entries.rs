@@ -314,6 +314,14 @@ impl Journal {
         written
     }
 
+    /// The entry that took the last change of a key back, as long as `now`, what stands there, is what was there before.
+    pub fn taken_back(&self, key: &str, now: Option<&str>) -> Option<&JournalEntry> {
+        let mut of_key = self.entries.iter().filter(|entry| entry.change(key).is_some());
+        let made = of_key.clone().rfind(|entry| entry.undoes.is_none())?;
+        let last = of_key.next_back()?;
+        (last.undoes.is_some() && made.change(key)?.old.as_deref() == now).then_some(last)
+    }
+
     /// The last entry that is no undo itself, however it stands.
     pub fn last_change(&self) -> Option<&JournalEntry> {
         self.entries.iter().rfind(|entry| entry.undoes.is_none())
@@ -344,6 +352,11 @@ impl JournalEntry {
     /// Whether it is about settings of Claude Code.
     pub fn is_about_claude(&self) -> bool {
         self.target.as_deref() == Some(CLAUDE_SETTINGS)
+    }
+
+    /// What it did to a key.
+    pub fn change(&self, key: &str) -> Option<&JournalChange> {
+        self.changes.iter().find(|change| change.key == key)
     }
 
     fn keys(&self) -> impl Iterator<Item = &str> {

@@ -422,8 +422,8 @@ fn a_value_that_the_client_ignores_stands_in_no_way() {
 
 #[test]
 fn a_table_that_stood_empty_stays() {
-    let home = home_of(&Kind { turns: 45, result: 9_000, tool: "Fetch", version: "2.1.250", ..Kind::default() });
     for (before, after) in [("{\"env\": {}}", json!({"mine": 1, "env": {}})), ("{}", json!({"mine": 1}))] {
+        let home = home_of(&Kind { turns: 45, result: 9_000, tool: "Fetch", version: "2.1.250", ..Kind::default() });
         let path = home.write(".claude/settings.json", before);
         assert_eq!(home.run(&TUNE).exit, Exit::Done);
         let text = fs::read_to_string(&path).unwrap();

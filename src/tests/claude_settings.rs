@@ -483,6 +483,27 @@ pub(super) fn pausing(settings: &str) -> Home {
 }
 
 #[test]
+fn what_was_taken_back_is_not_proposed_again_until_somebody_asks_for_it() {
+    let home = pausing("");
+    let path = home.path(".claude/settings.json");
+    let subject = "cache lifetime, main threads";
+    assert_eq!(home.run(&TUNE).exit, Exit::Done);
+    let written = fs::read_to_string(&path).unwrap();
+    assert_eq!(home.run(&["tune", "undo"]).exit, Exit::Done);
+    let held = finding(&home, "S1", subject, &[]);
+    assert!(held["verdict"] == "hold" && held["reason"].as_str().unwrap().contains("was taken back on"), "{held:#}");
+    assert_eq!(home.run(&[&TUNE[..], &["--check"]].concat()).exit, Exit::Done);
+    // Set by hand since, it is judged like any other value.
+    fs::write(&path, "{\"promptCacheTtl\": \"5m\"}").unwrap();
+    assert_eq!(finding(&home, "S1", subject, &[])["verdict"], "propose");
+    fs::write(&path, "{}\n").unwrap();
+    let undo = home.json(&["tune", "history"])["entries"][1]["id"].as_str().unwrap().to_owned();
+    assert!(held["reason"].as_str().unwrap().ends_with(&format!("`devboy tune undo {undo}` sets it again")));
+    assert_eq!(home.run(&["tune", "undo", &undo]).exit, Exit::Done);
+    assert_eq!(fs::read_to_string(&path).unwrap(), written);
+}
+
+#[test]
 fn a_value_goes_that_no_longer_suits_the_work() {
     let home = Home::new();
     let before = Kind { pause: 900, hour: true, turns: 3, sessions: 300, ..Kind::default() };

@@ -10,12 +10,12 @@ use crate::base::bootstrap::{Resampling, stretch};
 use crate::base::error::Result;
 use crate::base::id::Id;
 use crate::base::key_path::KeyPath;
-use crate::base::numbers::{counted, signed};
+use crate::base::numbers::{counted, date, signed};
 use crate::rules::RuleThresholds;
 use crate::rules::claude::SettingsFacts;
 use crate::settings::claude::layers::SettingsLayers;
 use crate::settings::claude::levers::{Lever, Levers};
-use crate::settings::entries::BillForecast;
+use crate::settings::entries::{BillForecast, JournalEntry};
 use crate::settings::finding::{Delta, Evidence, Finding, Verdict};
 use crate::whatif::client::thresholds::{deciding, known};
 use crate::whatif::client::{LeverPart, LeverStudy, LeverValue, SettingSides, Trial};
@@ -175,6 +175,11 @@ pub fn judge(facts: &SettingsFacts<'_>, sheet: &RuleThresholds, question: &Quest
     let to = lever.spelled(value);
     if from.as_ref() == Some(&to) {
         return Ok(finding(Verdict::Skip(format!("`{key}` is {to} already")), None, evidence));
+    }
+    let now = from.as_ref().map(Value::to_string);
+    if let Some(JournalEntry { id, at_ms, .. }) = facts.journal.taken_back(&key.to_string(), now.as_deref()) {
+        let on = date(*at_ms);
+        return Ok(held(format!("`{key}` was taken back on {on}: `devboy tune undo {id}` sets it again"), evidence));
     }
     evidence.threshold = Some(sheet.cite("of_bill_percent_min"));
     let verdict = Verdict::Propose(Delta { key, from: from.as_ref().map(as_toml), to: as_toml(&to) });

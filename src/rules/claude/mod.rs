@@ -18,6 +18,7 @@ use crate::base::error::Result;
 use crate::rules::RuleThresholds;
 use crate::settings::claude::layers::SettingsLayers;
 use crate::settings::claude::levers::Levers;
+use crate::settings::entries::Journal;
 use crate::settings::finding::Finding;
 use crate::whatif::client::LeverStudy;
 
@@ -49,6 +50,8 @@ pub struct SettingsFacts<'a> {
     pub levers: &'a Levers,
     /// The file as it is, and those above it.
     pub layers: &'a SettingsLayers,
+    /// What was written to the file and taken back.
+    pub journal: &'a Journal,
     /// How sessions are drawn for intervals.
     pub resampling: &'a Resampling,
     /// What was used of what a setting could switch off.

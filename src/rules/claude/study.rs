@@ -17,7 +17,7 @@ use crate::logs::timeline::requests::{Marks, Timeline};
 use crate::logs::trace::{Millis, Place};
 use crate::rules::claude::{SettingsFacts, Uses, judge_all};
 use crate::rules::{Data, claude, effects, report, statistics};
-use crate::settings::claude::file::ClaudeFile;
+use crate::settings::claude::file::{ClaudeFile, name_of};
 use crate::settings::claude::layers::{ClaudePlaces, SettingsLayers, place_of_project, project_id};
 use crate::settings::claude::levers::{Levers, SettingsScope};
 use crate::settings::entries::{BillForecast, Journal, SettingsReach};
@@ -88,7 +88,15 @@ impl SettingsStudy {
         let trials = asking.trials(&standing)?;
         let study = asking.study(&trials);
         let resampling = &workload.cells.resampling;
-        let facts = SettingsFacts { study: &study, levers: &levers, layers: &layers, resampling, uses: &uses };
+        let of_file = &journal.clone().about(&name_of(&layers.file.path));
+        let facts = SettingsFacts {
+            study: &study,
+            levers: &levers,
+            layers: &layers,
+            journal: of_file,
+            resampling,
+            uses: &uses,
+        };
         let (findings, together) = asking.settled(&facts, &trials, &effects::changed(journal, reach))?;
         let text = with_proposed(&layers, &findings)?;
         let diff = unified_diff(&layers.file.text, &text, &layers.file.path.shown());
