@@ -108,10 +108,13 @@ impl UndoTarget {
 
     /// Stores the file with an entry taken back, and adds that to the journal.
     pub fn write(&self, entry: &JournalEntry, reversal: &Reversal, now_ms: Millis) -> Result<()> {
+        // What makes a change again is expected to do what that was.
+        let made = entry.undoes.as_ref().and_then(|id| self.journal.entries.iter().find(|made| made.id == *id));
         let back = |change: &JournalChange| JournalChange {
             rule: change.rule.clone(),
             key: change.key.clone(),
             evidence: format!("takes back {}", entry.id),
+            forecast: made.and_then(|made| made.change(&change.key)?.forecast.clone()),
             ..JournalChange::default()
         };
         let changes = reversal.undone.iter().map(back).collect();
@@ -121,6 +124,8 @@ impl UndoTarget {
             UndoFile::Claude(file) => claude_entry(now_ms, COMMAND, file, &self.place, text, changes)?,
         };
         (undo.undoes, undo.reach) = (Some(entry.id.clone()), entry.reach);
+        let is_whole = |made: &&JournalEntry| made.changes.len() == undo.changes.len();
+        undo.together = made.filter(is_whole).and_then(|made| made.together.clone());
         write_noted(&self.file(), text, &undo)
     }
 }

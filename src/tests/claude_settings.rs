@@ -501,6 +501,10 @@ fn what_was_taken_back_is_not_proposed_again_until_somebody_asks_for_it() {
     assert!(held["reason"].as_str().unwrap().ends_with(&format!("`devboy tune undo {undo}` sets it again")));
     assert_eq!(home.run(&["tune", "undo", &undo]).exit, Exit::Done);
     assert_eq!(fs::read_to_string(&path).unwrap(), written);
+    // What is made again is expected to do the same.
+    let entries = home.json(&["tune", "history"])["entries"].clone();
+    let forecast = |place: usize| &entries[place]["changes"][0]["forecast"];
+    assert!(forecast(0).is_object() && forecast(1).is_null() && forecast(2) == forecast(0), "{entries:#}");
 }
 
 #[test]
