@@ -108,6 +108,11 @@ pub fn mcp_server(tool: &str) -> Option<&str> {
     Some(rest.split_once("__").map_or(rest, |(server, _)| server))
 }
 
+/// Whether a name of a list means a tool; `*` at its end stands for anything.
+pub fn means(pattern: &str, tool: &str) -> bool {
+    pattern.strip_suffix('*').map_or(pattern == tool, |start| tool.starts_with(start))
+}
+
 /// Whether a tool is listed: by its name, or one of an MCP server by what follows the server's.
 pub fn is_listed(tool: &str, listed: &[String]) -> bool {
     let bare = tool.strip_prefix("mcp__").and_then(|rest| rest.rsplit_once("__")).map(|(_, name)| name);

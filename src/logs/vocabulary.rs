@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::Deserialize;
 
 use crate::base::id::Id;
+use crate::base::names::means;
 
 /// The shipped vocabulary.
 #[cfg(any(test, fuzzing))]
@@ -60,19 +61,10 @@ pub struct EmptyAnswers {
     texts: Vec<String>,
 }
 
-impl EmptyAnswers {
-    fn are_of(&self, tool: &str) -> bool {
-        self.tools.iter().any(|name| match name.strip_suffix('*') {
-            Some(head) => tool.starts_with(head),
-            None => tool == name,
-        })
-    }
-}
-
 impl Vocabulary {
     /// The names of the answers by which a tool says that there was nothing.
     pub fn empty_answers_of(&self, tool: &str) -> impl Iterator<Item = Id> {
-        let own = self.empty_answers.iter().filter(move |answers| answers.are_of(tool));
+        let own = self.empty_answers.iter().filter(move |answers| answers.tools.iter().any(|name| means(name, tool)));
         own.flat_map(|answers| &answers.texts).map(|text| Id::of(text.as_bytes()))
     }
 

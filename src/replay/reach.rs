@@ -4,6 +4,7 @@ use serde::Deserialize;
 
 use crate::base::data::Data;
 use crate::base::error::{Error, Result};
+use crate::base::names::means;
 
 /// A place on the way from tools to the model.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
@@ -38,17 +39,13 @@ pub enum WithinReach {
 impl Reach {
     /// What it can do with the answers of a tool.
     pub fn of(&self, tool: &str) -> WithinReach {
-        let names = |patterns: &[String]| patterns.iter().any(|pattern| matches(pattern, tool));
+        let names = |patterns: &[String]| patterns.iter().any(|pattern| means(pattern, tool));
         match names(&self.changes) && !names(&self.except) {
             true => WithinReach::Changes,
             false if self.sees_all => WithinReach::Sees,
             false => WithinReach::Misses,
         }
     }
-}
-
-fn matches(pattern: &str, tool: &str) -> bool {
-    pattern.strip_suffix('*').map_or(pattern == tool, |start| tool.starts_with(start))
 }
 
 /// Who could change what a model reads: by how much, the last one most.

@@ -113,7 +113,7 @@ impl Input {
     ) -> Result<BTreeMap<usize, FileTimeline>> {
         let makers = self.timeline_makers(detail.tokens)?;
         let mut known = self.stored_timelines(&makers, &|rows| Some(in_detail(unpack(rows)?, detail)));
-        known.extend(self.news_of_timelines(rules, &known, &makers)?);
+        known.extend(self.news_of_timelines(rules, &known, &makers));
         Ok(known)
     }
 
@@ -124,7 +124,7 @@ impl Input {
         }
         let (rules, makers) = (rules(&self.data)?, self.timeline_makers(false)?);
         let known = self.stored_timelines(&makers, &|_| Some(()));
-        self.news_of_timelines(&rules, &known, &makers)?;
+        self.news_of_timelines(&rules, &known, &makers);
         Ok(())
     }
 
@@ -146,10 +146,10 @@ impl Input {
         rules: &TimelineRules,
         known: &BTreeMap<usize, T>,
         makers: &TimelineMakers,
-    ) -> Result<Vec<(usize, FileTimeline)>> {
+    ) -> Vec<(usize, FileTimeline)> {
         let mut news = self.read_timelines(rules, known, makers.counted);
         self.store_timelines(makers, &mut news);
-        Ok(news)
+        news
     }
 
     /// Reads a stream that can be read only once, both ways.

@@ -5,6 +5,7 @@ use std::ops::Range;
 
 use crate::base::data::fitting;
 use crate::base::id::Id;
+use crate::base::names::means;
 use crate::base::words;
 use crate::logs::timeline::requests::{BlockKind, NONE, Timeline};
 use crate::whatif::catalog::read::MCP_PREFIX;
@@ -89,7 +90,7 @@ impl Inventory {
 
     /// Tools that a list of names means: names as they stand, or up to a trailing `*`; surrounding blanks do not count.
     pub fn matching(&self, patterns: &[String]) -> ToolSet {
-        let is_meant = |name: &str| patterns.iter().any(|pattern| means(pattern, name));
+        let is_meant = |name: &str| patterns.iter().any(|pattern| means(pattern.trim(), name));
         (0..).zip(&self.tools).filter(|(_, tool)| is_meant(&tool.definition.name)).map(|(index, _)| index).collect()
     }
 
@@ -98,7 +99,7 @@ impl Inventory {
         let own = tools.shipped.definitions.iter();
         let names: Vec<&str> =
             self.tools.iter().map(|tool| &tool.definition).chain(own).map(|known| known.name.as_str()).collect();
-        let is_unknown = |pattern: &&String| !names.iter().any(|name| means(pattern, name));
+        let is_unknown = |pattern: &&String| !names.iter().any(|name| means(pattern.trim(), name));
         let unknown: Vec<&str> = always.iter().filter(is_unknown).map(|pattern| pattern.trim()).collect();
         (!unknown.is_empty()).then(|| format!("no tool has these names of `always`: {}", unknown.join(", ")))
     }
@@ -175,14 +176,6 @@ fn newest(catalog: &Catalog) -> Vec<ToolDefinition> {
     let mut seen = BTreeSet::new();
     let first = catalog.definitions.iter().filter(|definition| seen.insert(&definition.name));
     first.filter_map(|definition| catalog.find(&definition.name)).cloned().collect()
-}
-
-/// Whether a name of a list means a tool.
-fn means(pattern: &str, name: &str) -> bool {
-    match pattern.trim().strip_suffix('*') {
-        Some(start) => name.starts_with(start),
-        None => name == pattern.trim(),
-    }
 }
 
 /// A tool that was used and is in no catalog of the user; no file is its own.
