@@ -7,7 +7,6 @@ use std::path::Path;
 use serde::de::IgnoredAny;
 
 use crate::base::error::{Error, Result};
-use crate::base::json::Cursor;
 use crate::base::key_path::KeyPath;
 use crate::base::visible::Shown as _;
 
@@ -128,8 +127,35 @@ fn space(text: &str, pos: usize) -> usize {
     text.len() - text[pos..].trim_start_matches([' ', '\t', '\n', '\r']).len()
 }
 
-/// Where the value that begins at `start` ends; the text was checked.
+/// Where the value that begins at `start` ends.
 fn end_of(text: &str, start: usize) -> usize {
-    let mut cursor = Cursor::at(text.as_bytes(), start);
-    cursor.skip_value().map_or(text.len(), |()| cursor.pos())
+    let bytes = text.as_bytes();
+    let (mut pos, mut depth) = (start, 0_usize);
+    while let Some(&byte) = bytes.get(pos) {
+        match byte {
+            b'"' => pos = string_end(bytes, pos),
+            b'{' | b'[' => (pos, depth) = (pos + 1, depth + 1),
+            b'}' | b']' if depth == 0 => return pos,
+            b'}' | b']' => (pos, depth) = (pos + 1, depth - 1),
+            b',' | b' ' | b'\t' | b'\n' | b'\r' if depth == 0 => return pos,
+            _ => pos += 1,
+        }
+        if depth == 0 && matches!(byte, b'"' | b'}' | b']') {
+            return pos;
+        }
+    }
+    pos
+}
+
+/// Behind the closing quote of the string that begins at `start`.
+fn string_end(bytes: &[u8], start: usize) -> usize {
+    let mut pos = start + 1;
+    while let Some(&byte) = bytes.get(pos) {
+        match byte {
+            b'\\' => pos += 2,
+            b'"' => return pos + 1,
+            _ => pos += 1,
+        }
+    }
+    bytes.len()
 }
