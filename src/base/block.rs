@@ -1,4 +1,4 @@
-//! Sixteen bytes compared at once: which of them lie in some ranges.
+//! Bytes compared sixteen at once: which of them lie in some ranges, of 64 at a time, and where lines end.
 //!
 //! Text is read to find the few bytes at which something ends. Processors have an instruction that compares sixteen bytes and one
 //! that makes a number of the outcomes; the compiler makes neither of what can be written without them.
@@ -31,8 +31,8 @@ pub fn portable<const N: usize>(block: &[u8; BLOCK_BYTES], ranges: [(u8, u8); N]
 /// Bytes that a mask of 64 bits tells of.
 pub const MASK_BYTES: usize = 64;
 
-/// Which of the first bytes of a text lie in one of the ranges, for each list of ranges: bit 0 stands for the first byte. Behind
-/// the end of the text there is a NUL.
+/// Which of the first bytes of a text lie in one of the ranges, for each list of ranges: bit 0 stands for the first byte.
+/// Behind the end of the text there is a NUL.
 #[inline(always)]
 pub fn masks<const N: usize, const M: usize>(text: &[u8], lists: [[(u8, u8); N]; M]) -> [u64; M] {
     let mut last = [0; MASK_BYTES];

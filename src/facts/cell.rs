@@ -21,7 +21,7 @@ pub fn as_json(text: &str) -> Option<Json> {
     may_be_json(text).then(|| Json::parse(text).ok())?
 }
 
-/// Whether some reader takes a text for JSON, also where [`as_json`] has no value for it: a key that occurs twice, half a
+/// Whether some reader may take a text for JSON, also where [`as_json`] has no value for it: a key that occurs twice, half a
 /// UTF-16 pair, too many levels, blanks in front.
 pub fn spells_json(text: &str) -> bool {
     let value = text.trim_start();

@@ -166,7 +166,8 @@ pub struct Eviction {
     pub before: usize,
     /// The call whose result went.
     pub call: usize,
-    /// Whether the conversation left it behind: it went back to before it, or began anew. Else a micro-compaction cleared it.
+    /// Whether the conversation left it behind: it went back to before it, or began anew. Else a micro-compaction cleared it, perhaps after it had been
+    /// left.
     pub is_left: bool,
 }
 

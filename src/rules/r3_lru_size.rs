@@ -53,7 +53,8 @@ fn judge(facts: &RuleFacts<'_>, sheet: &RuleThresholds) -> Result<Vec<Finding>> 
 fn size(seen: &EventProfile, thresholds: &Thresholds, sheet: &RuleThresholds) -> (i64, Evidence) {
     let per_partition = seen.calls / seen.partitions.max(1) as f64;
     let per_session = seen.calls / seen.sessions.max(1) as f64;
-    let compactions = format!("{} in {:.0} responses", counted(seen.compactions, "compaction"), seen.calls);
+    let responses = counted(seen.calls.round() as u64, "response");
+    let compactions = format!("{} in {responses}", counted(seen.compactions, "compaction"));
     let share = compaction_share(seen);
     let evidence = |counts: &str, share, key| Evidence {
         counts: scaled(seen.events, seen.calls, counts),

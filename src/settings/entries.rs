@@ -316,10 +316,12 @@ impl Journal {
 
     /// The entry that took the last change of a key back, as long as `now`, what stands there, is what was there before.
     pub fn taken_back(&self, key: &str, now: Option<&str>) -> Option<&JournalEntry> {
-        let mut of_key = self.entries.iter().filter(|entry| entry.change(key).is_some());
-        let made = of_key.clone().rfind(|entry| entry.undoes.is_none())?;
-        let last = of_key.next_back()?;
-        (last.undoes.is_some() && made.change(key)?.old.as_deref() == now).then_some(last)
+        let last = self.entries.iter().rfind(|entry| entry.change(key).is_some())?;
+        // An undo of an undo makes the change again.
+        let (made, is_back) = self.entries.iter().rev().fold((last, false), |(made, is_back), entry| {
+            if made.undoes.as_ref() == Some(&entry.id) { (entry, !is_back) } else { (made, is_back) }
+        });
+        (is_back && made.change(key)?.old.as_deref() == now).then_some(last)
     }
 
     /// The last entry that is no undo itself, however it stands.

@@ -142,10 +142,10 @@ impl Env {
         }
     }
 
-    /// The same for each directory of `CLAUDE_CONFIG_DIR`, the first one first.
+    /// The same for each directory of `CLAUDE_CONFIG_DIR`: the first one, and those of the others that are there.
     pub fn all_claude_places(&self) -> impl Iterator<Item = ClaudePlaces> {
-        let others =
-            self.claude_config_dirs().skip(1).map(|home| ClaudePlaces { home: Some(home), ..self.claude_places() });
+        let others = self.claude_config_dirs().skip(1).filter(|home| home.is_dir());
+        let others = others.map(|home| ClaudePlaces { home: Some(home), ..self.claude_places() });
         std::iter::once(self.claude_places()).chain(others)
     }
 

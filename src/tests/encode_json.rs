@@ -362,7 +362,7 @@ fn what_another_reader_takes_for_json_is_no_bare_text() {
     let twice = r#"{"a":"{\"x\":1,\"x\":2}","half":"\"\\ud800\""}"#;
     check(&kv::FORMAT, twice, &[r#"a: "{\"x\":1,\"x\":2}""#, r#"half: "\"\\ud800\"""#]);
     let body = format!(r#"[{twice},{{"a":" [1]","half":" 7"}}]"#);
-    let lines = ["a,half", r#""""{\""x\"":1,\""x\"":2}""","""\""\\ud800\""""""#, r#"""" [1]""",""" 7""""#];
+    let lines = ["a,half", r#""""{\""x\"":1,\""x\"":2}""","""\""\\ud800\""""""#, r#"""" [1]"""," 7""#];
     check(&csv::FORMAT, &body, &lines);
     let deep = format!(r#"{{"a":"{}{}"}}"#, "[".repeat(200), "]".repeat(200));
     check(&kv::FORMAT, &deep, &[&format!("a: \"{}{}\"", "[".repeat(200), "]".repeat(200))]);

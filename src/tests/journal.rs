@@ -252,6 +252,30 @@ proptest! {
 
 // --- What holds ------------------------------------------------------------------------------------------------------
 
+#[test]
+fn what_was_taken_back_is_told_from_what_was_made_again() {
+    let entry = |(id, from, to, undoes): (&str, &str, &str, &str)| {
+        let spelled = |value: &str| Some(value.to_owned()).filter(|value| !value.is_empty());
+        let change =
+            JournalChange { key: "ttl".into(), old: spelled(from), new: spelled(to), ..JournalChange::default() };
+        JournalEntry { id: id.into(), undoes: spelled(undoes), changes: vec![change], ..JournalEntry::default() }
+    };
+    let by = |entries: &[(&str, &str, &str, &str)], now: Option<&str>| {
+        let journal = Journal { entries: entries.iter().copied().map(entry).collect(), ..Journal::default() };
+        journal.taken_back("ttl", now).map(|entry| entry.id.clone())
+    };
+    let (a, b) = (("a", "", "1h", ""), ("b", "1h", "5m", ""));
+    let both = [a, b, ("back_b", "5m", "1h", "b"), ("back_a", "1h", "", "a")];
+    assert_eq!(by(&both[..1], Some("1h")), None, "it stands");
+    assert_eq!(by(&both[..3], Some("1h")).as_deref(), Some("back_b"));
+    assert_eq!(by(&both, None).as_deref(), Some("back_a"), "the first one, behind the second");
+    assert_eq!(by(&both, Some("5m")), None, "somebody else has set it since");
+    let again = [a, ("back", "1h", "", "a"), ("again", "", "1h", "back"), ("back_again", "1h", "", "again")];
+    assert_eq!(by(&again[..3], Some("1h")), None, "made again");
+    assert_eq!(by(&again[..3], None), None, "made again, and then removed by hand");
+    assert_eq!(by(&again, None).as_deref(), Some("back_again"));
+}
+
 /// A journal of entries `(id, keys, undoes)`.
 fn journal(entries: &[(&str, &[&str], Option<&str>)]) -> Journal {
     let made = entries.iter().map(|(id, keys, undoes)| JournalEntry {

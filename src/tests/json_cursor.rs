@@ -307,6 +307,16 @@ fn the_end_of_a_string_is_found_wherever_it_stands() {
 }
 
 #[test]
+fn a_quote_behind_any_run_of_backslashes_is_told() {
+    for (letters, slashes) in (1..=64).flat_map(|letters| (0..200).map(move |slashes| (letters, slashes))) {
+        let text = format!("\"\\{}{}\"\"", "a".repeat(letters), "\\".repeat(slashes));
+        let mut cursor = Cursor::new(text.as_bytes());
+        assert_eq!(cursor.skip_value(), Ok(()));
+        assert_eq!(cursor.pos(), text.len() - usize::from(slashes % 2 == 0), "{letters}, {slashes}");
+    }
+}
+
+#[test]
 fn an_escaped_quote_does_not_end_a_string() {
     for (text, inner) in [(r#""a\"b" "#, r#"a\"b"#), (r#""a\\" "#, r"a\\"), (r#""\\\"" "#, r#"\\\""#)] {
         assert_eq!(Cursor::new(text.as_bytes()).string(), Ok(RawStr(inner.as_bytes())));

@@ -31,8 +31,10 @@ pub fn of(
     let places = places(page, input, context);
     let is_alone = page.spent.by_project.len() == 1;
     let mut homes = Vec::new();
-    for home in context.env.all_claude_places() {
-        let Some(user) = layers(page, &home)? else { continue };
+    for (place, home) in context.env.all_claude_places().enumerate() {
+        let user = layers(page, &home);
+        // What is advised is about the first one; another one that cannot be read is left out.
+        let Some(user) = (if place == 0 { user? } else { user.ok().flatten() }) else { continue };
         let within = |(project, places): (&String, &ClaudePlaces)| Some((project.clone(), user.in_project(places)?));
         let within = places.iter().filter_map(within).collect();
         homes.push(PageSettings { page, levers: &levers, within, user, places: &places, is_alone, names });

@@ -82,10 +82,12 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<()> {
     let changes: Vec<_> = rows.iter().flat_map(|row| row.came.iter().map(|(change, _)| (row.entry, change))).collect();
     let mut came = realised::billed(&changes, args, context)?.into_iter();
     for row in &mut rows {
+        // What an undo made again may have been taken back itself.
+        let is_taken_back = row.entry.undoes.is_some() && !journal.changed_later(&row.entry.id).is_empty();
         for (change, slot) in &mut row.came {
             // What does not hold any more is not judged.
             let is_by_hand = row.by_hand.iter().any(|(key, _)| change.keys.contains(&key.as_str()));
-            *slot = came.next().flatten().filter(|_| !is_by_hand);
+            *slot = came.next().flatten().filter(|_| !is_by_hand && !is_taken_back);
         }
     }
     if !args.report.quiet {

@@ -122,8 +122,9 @@ impl<'e> BillEvidence<'e> {
 /// The input of both sides of a setting that was tried, by session and model.
 fn tried_sides(trial: &Trial) -> BTreeMap<(u32, Sym), Sides> {
     let sides = |tried: &SettingSides| {
-        let input = |cost: Cost| figures::RunBill { cost: cost.less(&tried.answers), ..figures::RunBill::default() };
-        let (baseline, policy) = (input(tried.before), input(tried.after));
+        let input = |cost: Cost, answers| figures::RunBill { cost: cost.less(&answers), ..figures::RunBill::default() };
+        let baseline = input(tried.before, tried.answers_before);
+        let policy = input(tried.after, tried.answers_after);
         Sides { requests: tried.requests, unpriced_requests: 0, baseline, policy }
     };
     trial.by_model.iter().map(|(key, tried)| (*key, sides(tried))).collect()

@@ -511,7 +511,7 @@ impl Telling<'_> {
                 false => "",
             };
             format!(
-                "Settings: `{command}` chooses values on the earlier sessions of all these logs and judges them on the later ones (the \
+                "Settings: `{command}` chooses values on the earlier of the latest sessions of all these logs and judges them on the later ones (the \
                  effects above are of all sessions of the page), and {so}{part}"
             )
         });

@@ -44,7 +44,7 @@ fn write_cell(cell: Option<&Json>, out: &mut String) {
     match cell {
         None => {}
         Some(value) if is_literal(value) => value.write_compact(out),
-        Some(Json::String(text)) => match as_json(text) {
+        Some(Json::String(text)) => match as_json(text.trim_start()) {
             Some(literal) if is_literal(&literal) => write_field(text, true, out),
             None if !spells_json(text) => write_field(text, text.is_empty(), out),
             _ => write_field(&as_string(text), true, out),

@@ -49,7 +49,8 @@ impl Counter {
         self.count_part(text, 0..text.len())
     }
 
-    /// Tokens of a part of a text, counted as if nothing stood around it. What stands behind it makes its last pieces quick.
+    /// Tokens of a part of a text, counted as if nothing stood around it: the bytes behind it only help to look its
+    /// last pieces up quickly.
     pub fn count_part(&mut self, text: &str, part: Range<usize>) -> u64 {
         let Self { splitter, merges, cache } = self;
         let bytes = &text.as_bytes()[part.start..];

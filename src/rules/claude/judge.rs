@@ -176,10 +176,16 @@ pub fn judge(facts: &SettingsFacts<'_>, sheet: &RuleThresholds, question: &Quest
     if from.as_ref() == Some(&to) {
         return Ok(finding(Verdict::Skip(format!("`{key}` is {to} already")), None, evidence));
     }
-    let now = from.as_ref().map(Value::to_string);
-    if let Some(JournalEntry { id, at_ms, .. }) = facts.journal.taken_back(&key.to_string(), now.as_deref()) {
-        let on = date(*at_ms);
-        return Ok(held(format!("`{key}` was taken back on {on}: `devboy tune undo {id}` sets it again"), evidence));
+    // Also by the name that the lever had for older clients.
+    for key in levers.iter().filter_map(|lever| lever.key(None)) {
+        let now = facts.layers.value(&key)?.as_ref().map(Value::to_string);
+        if let Some(JournalEntry { id, at_ms, .. }) = facts.journal.taken_back(&key.to_string(), now.as_deref()) {
+            let on = date(*at_ms);
+            return Ok(held(
+                format!("`{key}` was taken back on {on}: `devboy tune undo {id}` sets it again"),
+                evidence,
+            ));
+        }
     }
     evidence.threshold = Some(sheet.cite("of_bill_percent_min"));
     let verdict = Verdict::Propose(Delta { key, from: from.as_ref().map(as_toml), to: as_toml(&to) });

@@ -105,8 +105,10 @@ pub struct SettingSides {
     pub before: Cost,
     /// Cost with the setting, readings of what is lost included.
     pub after: Cost,
-    /// What of both is answers, if they count.
-    pub answers: Cost,
+    /// What of `before` is answers, if they count.
+    pub answers_before: Cost,
+    /// What of `after` is: where a prompt shrinks below a limit of the prices, its answer is cheaper.
+    pub answers_after: Cost,
     /// Steps that would surely have failed, beyond those under what is set already.
     pub hard: u64,
     /// Steps whose source is gone, likewise.
@@ -115,7 +117,7 @@ pub struct SettingSides {
     pub error_units: i128,
 }
 
-adds_up!(SettingSides: requests, unpriced, before, after, answers, hard, soft, error_units);
+adds_up!(SettingSides: requests, unpriced, before, after, answers_before, answers_after, hard, soft, error_units);
 
 impl SettingSides {
     /// How far the simulation is from the bill, as a share of it.
@@ -203,8 +205,8 @@ impl LeverStudy {
         study
     }
 
-    /// The same as it was known at a time, when the first `known` sessions had begun: of these the ones that were over. What models
-    /// had of it is left out.
+    /// The same as it was known at a time, when the first `known` sessions had begun: of these the ones that were over. What
+    /// models had of it is left out.
     #[must_use]
     pub fn until(&self, known: usize, now_ms: Millis, split: &SplitThresholds) -> Self {
         let places: Vec<usize> = (0..known).filter(|place| self.sessions[*place].last < now_ms).collect();

@@ -51,7 +51,7 @@ pub fn joint_changes<'j>(entry: &'j JournalEntry, journal: &Journal) -> Vec<Join
     by_part.into_iter().map(joint).collect()
 }
 
-/// What was told of a change. One that takes another back has no forecast: the other one has it.
+/// What was told of a change. One that takes a first change back has no forecast: the other one has it.
 fn told<'j>(change: &'j JournalChange, journal: &'j Journal) -> Option<&'j BillForecast> {
     let mut all = std::iter::once(change).chain(journal.entries.iter().flat_map(|entry| &entry.changes));
     all.find_map(|one| one.forecast.as_ref().filter(|_| one.key == change.key))

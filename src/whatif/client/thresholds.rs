@@ -78,10 +78,12 @@ pub struct Results {
 }
 
 impl SplitThresholds {
-    /// Of sessions that began at these times, earliest first, whether values are chosen on each, or judged on it; none of one that
-    /// is too old.
+    /// Of sessions that began at these times, earliest first, whether values are chosen on each, or judged on it; none of one
+    /// that is too old.
     pub fn sides(&self, starts: &[Millis]) -> impl Iterator<Item = Option<bool>> + use<> {
-        let since = starts.last().map_or(NO_TIME, |last| last.saturating_sub(self.days * DAY_MS));
+        // A few clocks ran ahead: one of them would make all that is right too old.
+        let last = starts.iter().nth_back(starts.len() / 100);
+        let since = last.map_or(NO_TIME, |last| last.saturating_sub(self.days * DAY_MS));
         let old = starts.partition_point(|start| *start < since).min(starts.len().saturating_sub(self.latest_min));
         let earlier = (starts.len() - old) as u64 * self.earlier_percent / 100;
         (0..starts.len()).map(move |place| (place >= old).then(|| ((place - old) as u64) < earlier))

@@ -25,7 +25,7 @@ use crate::whatif::sim::breakage::{BreakWatch, Detectors};
 use crate::whatif::sim::cache_sim::written;
 use crate::whatif::sim::cost::{Cost, Spent};
 use crate::whatif::sim::distance;
-use crate::whatif::sim::simulator::{SimulatedRun, Simulator};
+use crate::whatif::sim::simulator::{Priced, SimulatedRun, Simulator};
 use crate::whatif::sim::view::{Stage, StageJournal};
 use crate::whatif::workload::Workload;
 
@@ -259,16 +259,19 @@ impl<'b> LeverTrials<'b> {
                 change(sides.entry((session, model)).or_default());
             }
         };
-        for priced in &before.requests {
+        let answer = |priced: &Priced| {
             let request = self.simulator.timeline.request(priced.request);
             let input = Spent { output: 0, ..priced.spent };
-            let input = self.simulator.tariff.cost(request.model, request.start, &input);
+            priced.cost.less(&self.simulator.tariff.cost(request.model, request.start, &input))
+        };
+        for priced in &before.requests {
             add(priced.request, &|sides| {
                 sides.requests += 1;
                 sides.unpriced += u64::from(priced.cost.unpriced_tokens > 0);
-                sides.answers += priced.cost.less(&input);
+                sides.answers_before += answer(priced);
             });
         }
+        after.requests.iter().for_each(|priced| add(priced.request, &|sides| sides.answers_after += answer(priced)));
         standing.costs(&before).for_each(|(request, cost)| add(request, &|sides| sides.before += cost));
         replayed.costs(&after).for_each(|(request, cost)| add(request, &|sides| sides.after += cost));
         // What breaks under what stands is not put down to the setting.

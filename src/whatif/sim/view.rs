@@ -1,4 +1,4 @@
-//! A context as it is about to be sent, and the stages that may change it.
+//! A context as it is about to be sent, the stages that may change it, and what chains that were forked off begin with.
 //!
 //! For every request the driver lays out what the log says was sent: the static prefix (tools, system) and the blocks of
 //! the segment so far with their sizes. Each stage changes that view in turn; the driver then compares it with the view
@@ -172,7 +172,8 @@ impl<T: Ord> StageJournal<T> {
     }
 }
 
-/// What stood when a request was sent that another chain is forked off, kept until the last chain that was forked off there begins.
+/// What stood when a request was sent that another chain is forked off, kept until the last chain that was forked off
+/// there begins.
 #[derive(Debug)]
 pub struct ForkPoints<T> {
     /// These requests, each with that chain; none until one was sent.
