@@ -32,11 +32,11 @@ use crate::whatif::client::thresholds::{ClientThresholds, client_words};
 
 /// Try Claude Code's own settings on the logs, apply rules S1 to S8, write the settings that pay and print the diff.
 ///
-/// Every lever that can be simulated is tried on the sessions of the last 90 days, at least the latest 200: its value is chosen on the
-/// earlier ones and judged on the later ones, with what it breaks. It is written only if the later sessions are cheaper by more than the simulation is off, and if
-/// every client version of the last weeks knows it. What cannot be simulated is told as a hint and never written. The
-/// previous file stays beside the new one as settings.json.bak, and each change is noted in devboy's tuning-journal.jsonl
-/// (`devboy tune history`, `devboy tune undo`). Exit code 4 with --check means that changes are pending.
+/// Every lever that can be simulated is tried on the sessions of the last 90 days, at least the latest 200: its value is chosen
+/// on the earlier ones and judged on the later ones, with what it breaks. It is written only if the later sessions are cheaper by
+/// more than the simulation is off, and if every client version of the last weeks knows it. What cannot be simulated is told as a
+/// hint and never written. The previous file stays beside the new one as settings.json.bak, and each change is noted in devboy's
+/// tuning-journal.jsonl (`devboy tune history`, `devboy tune undo`). Exit code 4 with --check means that changes are pending.
 #[derive(clap::Args, Debug)]
 pub struct Args {
     /// Whose settings: of all your projects, of this project for everybody, or of this project for you. The second looks at the
