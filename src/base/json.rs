@@ -253,16 +253,16 @@ impl<'a> Cursor<'a> {
 
     /// Moves behind the closing quote of a string whose opening quote was passed.
     fn finish_string(&mut self) -> JsonResult<()> {
+        let mut from = self.pos;
         if let Some(near) = near_end(self.rest()) {
-            self.pos += near;
-            if self.bytes[self.pos] == b'"' {
-                self.pos += 1;
+            from += near;
+            if self.bytes[from] == b'"' {
+                self.pos = from + 1;
                 return Ok(());
             }
         }
         // Whether an odd number of backslashes ends the bytes before.
         let mut is_escape_open = false;
-        let mut from = self.pos;
         while from < self.bytes.len() {
             let [mut quotes, slashes] = masks(&self.bytes[from..], [[(b'"', b'"')], [(b'\\', b'\\')]]);
             let is_open = |run: u32, bytes: u32| (run % 2 == 1) != (run == bytes && is_escape_open);

@@ -12,6 +12,7 @@ use crate::base::files::WriteStep;
 use crate::base::files::faults::Fault;
 use crate::settings::claude::levers::{LeverUse, Levers};
 use crate::shell::arguments::Exit;
+use crate::whatif::client::thresholds::ClientThresholds;
 
 /// A kind of session.
 #[derive(Clone)]
@@ -517,6 +518,18 @@ fn a_value_goes_that_no_longer_suits_the_work() {
     let found = finding(&home, "S1", "cache lifetime, main threads", &[]);
     assert_eq!((&found["verdict"], &found["new"]), (&json!("propose"), &json!("5m")), "{found:#}");
     assert_eq!(found["effect"]["chosen_on"], 120);
+}
+
+#[test]
+fn one_clock_that_ran_ahead_makes_no_session_too_old() {
+    let split = ClientThresholds::load(&Data::default()).unwrap().split;
+    let hour = 3_600_000;
+    let mut starts: Vec<i64> = (0..1_000).map(|at| at * hour).collect();
+    starts.push(10_000 * hour);
+    assert_eq!(split.sides(&starts).filter(Option::is_some).count(), 1_001);
+    // Of work that went on until then, the last 90 days count.
+    starts.extend((0..1_000).map(|at| (10_000 + at) * hour));
+    assert_eq!(split.sides(&starts).filter(Option::is_some).count(), 1_001);
 }
 
 #[test]

@@ -36,6 +36,8 @@ pub struct SplitThresholds {
     pub days: i64,
     /// So many of the latest sessions do in any case.
     pub latest_min: usize,
+    /// Of a hundred sessions so many of the latest do not tell when the last one was.
+    pub ahead_percent: usize,
     /// Sessions of these that a value is chosen on, of a hundred.
     pub earlier_percent: u64,
     /// Days before the last request whose client versions count.
@@ -81,8 +83,7 @@ impl SplitThresholds {
     /// Of sessions that began at these times, earliest first, whether values are chosen on each, or judged on it; none of one
     /// that is too old.
     pub fn sides(&self, starts: &[Millis]) -> impl Iterator<Item = Option<bool>> + use<> {
-        // A few clocks ran ahead: one of them would make all that is right too old.
-        let last = starts.iter().nth_back(starts.len() / 100);
+        let last = starts.iter().nth_back(starts.len() * self.ahead_percent / 100);
         let since = last.map_or(NO_TIME, |last| last.saturating_sub(self.days * DAY_MS));
         let old = starts.partition_point(|start| *start < since).min(starts.len().saturating_sub(self.latest_min));
         let earlier = (starts.len() - old) as u64 * self.earlier_percent / 100;
