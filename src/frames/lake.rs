@@ -273,8 +273,13 @@ impl Lake {
         mended
     }
 
-    /// All rows of the live sources that are wanted, by number.
-    pub fn load(&self, names: &mut Names, wanted: &dyn Fn(u32) -> bool) -> Result<Vec<(u32, FileRows)>, Trouble> {
+    /// The rows of some of [`TABLES`] of the live sources that are wanted, by number.
+    pub fn load(
+        &self,
+        tables: &[&'static str],
+        names: &mut Names,
+        wanted: &dyn Fn(u32) -> bool,
+    ) -> Result<Vec<(u32, FileRows)>, Trouble> {
         let mut live = self.manifest.live();
         live.retain(|&number| wanted(number));
         let mut files: Vec<(u32, FileRows)> = live.iter().map(|&number| (number, FileRows::default())).collect();
@@ -287,7 +292,7 @@ impl Lake {
             }
             last.1
         };
-        for (segment, table, batches) in self.read_tables(&self.manifest.segments, &TABLES)? {
+        for (segment, table, batches) in self.read_tables(&self.manifest.segments, tables)? {
             for batch in batches {
                 tables::read(table, &batch, names, &mut files, &mut file_of)
                     .map_err(|cause| damaged(segment, table, &cause))?;

@@ -19,6 +19,7 @@ use crate::facts::body_facts::BodyFacts;
 use crate::facts::encode::{self, Params};
 use crate::frames::lake::{Lake, News, Trouble, Update};
 use crate::frames::manifest::{Maker, StoredSource};
+use crate::frames::tables::TABLES;
 use crate::logs::discover::{Digest, LogFile, LogListing, digest, is_disturbed};
 use crate::logs::message::ExtractionGuide;
 use crate::logs::read::{self, FileReading, Job};
@@ -296,7 +297,7 @@ fn load(
     is_wanted: &(dyn Fn(u32) -> bool + Sync),
 ) -> std::result::Result<(), Trouble> {
     let Some(lake) = lake else { return Ok(()) };
-    let rows = scope.pool.install(|| lake.load(&mut loaded.names, is_wanted))?;
+    let rows = scope.pool.install(|| lake.load(&TABLES, &mut loaded.names, is_wanted))?;
     loaded.rows.extend(rows);
     Ok(())
 }

@@ -83,6 +83,23 @@ fn a_lake_costs_the_same_for_each_file_however_many_there_are() {
     assert_eq!([few[0][0], few[1][0], few[2][0]], [200, 0, 600]);
 }
 
+/// Names of projects are no reason to look through all logs: rows say which log has which.
+#[test]
+fn names_are_read_from_the_logs_that_have_them() {
+    let home = Home::new();
+    for number in 0..60 {
+        let place = if number == 41 { "/work/elsewhere" } else { "/work/here" };
+        let records = call(number).map(|record| record.session(&format!("s{number}")).set("cwd", place));
+        home.write(&format!(".claude/projects/p/s{number}.jsonl"), log(&records));
+    }
+    let projects = || home.json(&["replay", "--threads", "1"])["replay"]["arms"][0]["projects"].clone();
+    let first = projects();
+    assert!(first.to_string().contains("/elsewhere"), "{first:#}");
+    let open = Fault::none(&home.logs(), WriteStep::Open);
+    assert_eq!(projects(), first);
+    assert_eq!(open.passed(), 2);
+}
+
 /// Files of one kind, of a size.
 type Shape = (&'static str, fn(usize) -> Vec<String>);
 

@@ -14,6 +14,7 @@ use crate::base::files::faults::Fault;
 use crate::base::files::{self, WriteStep};
 use crate::frames::lake::{Lake, Trouble, Update};
 use crate::frames::manifest::Maker;
+use crate::frames::tables::TABLES;
 use crate::shell::arguments::Exit;
 
 const LOG: &str = ".claude/projects/-home-u-p/one.jsonl";
@@ -427,7 +428,7 @@ fn segments_stay_as_long_as_somebody_reads_them() {
         append(&home, &session(&format!("s{number}"), 2));
         home.json(&["ingest"]);
     }
-    let rows = reader.load(&mut Default::default(), &|_| true).unwrap();
+    let rows = reader.load(&TABLES, &mut Default::default(), &|_| true).unwrap();
     assert_eq!(rows.iter().map(|(_, rows)| rows.calls.len()).sum::<usize>(), 8);
     let with_reader = segments(&home.lake()).len();
     drop(reader);

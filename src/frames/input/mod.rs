@@ -40,7 +40,7 @@ use crate::logs::overview::InProgress;
 use crate::logs::read::{Failure, Job, READING};
 use crate::logs::timeline::rows::FileTimeline;
 use crate::logs::timeline::rules::TimelineRules;
-use crate::logs::trace::{FileTrace, Millis};
+use crate::logs::trace::{FileRows, FileTrace, Millis, SessionRow};
 use crate::logs::value_rules::ValueRules;
 use crate::logs::values::ValueRows;
 use crate::logs::vocabulary::Vocabulary;
@@ -364,13 +364,12 @@ impl Input {
         with_known(std::mem::take(&mut self.piped_bodies), self.bodies.take().unwrap_or_default())
     }
 
-    /// The first log on disk whose rows name each of these sessions and directories; none while rows are left to the lake.
+    /// The first log on disk whose rows name each of these sessions and directories.
     pub fn logs_naming(&self, ids: &IdSet<Id>) -> Vec<(&LogFile, IdSet<Id>)> {
         let mut wanted = ids.clone();
         let mut naming: HashMap<&Path, IdSet<Id>> = HashMap::new();
-        for file in self.corpus.iter().flat_map(|corpus| &corpus.files) {
-            let Some(path) = file.source.path.as_deref() else { continue };
-            for id in file.rows.sessions.iter().flat_map(|row| [row.session, row.project]) {
+        for (path, rows) in self.sessions_of_logs() {
+            for id in rows.iter().flat_map(|row| [row.session, row.project]) {
                 if wanted.remove(&id) {
                     naming.entry(path).or_default().insert(id);
                 }
@@ -378,6 +377,20 @@ impl Input {
         }
         let logs = self.listing.files.iter();
         logs.filter_map(|file| Some((file, naming.remove(file.path.as_path())?))).collect()
+    }
+
+    /// What each log on disk says about its sessions. While rows are left to the lake, it is asked for these alone.
+    fn sessions_of_logs(&self) -> Vec<(&Path, Vec<SessionRow>)> {
+        if let Some(corpus) = &self.corpus {
+            let logs = corpus.files.iter().map(|file| (file.source.path.as_deref(), file.rows.sessions.clone()));
+            return logs.filter_map(|(path, rows)| Some((path?, rows))).collect();
+        }
+        let load = |lake: &Lake| lake.load(&["sessions"], &mut Names::default(), &|_| true).ok();
+        let stored = self.lake.as_ref().and_then(|lake| self.pool.install(|| load(lake)));
+        let mut stored: BTreeMap<u32, FileRows> = stored.into_iter().flatten().collect();
+        let logs = self.sources.iter().zip(&self.selected);
+        logs.filter_map(|(source, known)| Some((source.path.as_deref()?, stored.remove(&known.number)?.sessions)))
+            .collect()
     }
 
     /// What happened in the logs within the window, whatever copies they hold.
