@@ -260,9 +260,9 @@ impl<R> TableBuilder<R> {
     }
 }
 
-/// The width of the terminal, if there is one.
+/// The width of the terminal, if there is one and it says: one that nobody sized says 0.
 pub fn terminal_width() -> Option<u16> {
-    comfy_table::Table::new().width()
+    comfy_table::Table::new().width().filter(|&columns| columns > 0)
 }
 
 /// `first` stands before the first line; on a terminal the others hang behind it. Ends with a line feed.

@@ -767,7 +767,7 @@ fn a_project_is_named_by_the_way_to_it_from_here() {
         home.write(&format!(".claude/projects/{folder}/{name}.jsonl"), session(name, 4));
     }
     let sessions = |project: &str| home.json(&["ingest", "-p", project])["totals"]["sessions"].clone();
-    assert_eq!([".", "./below/", "../beside", "other"].map(sessions), [2, 1, 1, 1]);
+    assert_eq!([".", "./below/", "../beside", "other", "…/work/below"].map(sessions), [2, 1, 1, 1, 1]);
     for project in ["", "/", "-", "*", "ü", "日本語"] {
         let refused = home.run(&["ingest", "-p", project]);
         assert_eq!((refused.exit, refused.out.as_str()), (Exit::Usage, ""), "{project}");
