@@ -276,8 +276,7 @@ fn the_page_proposes_what_would_be_written() {
         let report = home.json(&["report"]);
         let found = report["findings"].as_array().unwrap().iter().find(|found| found["id"] == "context_growth");
         let found = found.unwrap_or_else(|| panic!("{report:#}")).clone();
-        let as_client = "--set tail_keep_tokens=0 --set align=message --set min_turns_between=0";
-        assert_eq!(found["source"], format!("devboy what-if compaction --set window=150000 {as_client}"));
+        assert_eq!(found["source"], "devboy report --finding context_growth");
         let settings = finding(&home, "S3", "automatic compaction", &[]);
         (found["advice"].as_str().unwrap().to_owned(), settings)
     };

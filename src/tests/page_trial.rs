@@ -231,21 +231,6 @@ fn what_does_not_pay_has_its_interval() {
 }
 
 #[test]
-fn the_interval_of_the_page_is_that_of_the_simulation() {
-    let home = home_with_large_contexts(12);
-    let told = report(&home, &[]);
-    let found = finding(&told, "context_growth").unwrap();
-    let advice = found["advice"].as_str().unwrap();
-    let (_, interval) = advice.split_once("% cheaper [").unwrap();
-    let (lower, upper) = interval.split_once(']').unwrap().0.split_once(" … ").unwrap();
-    let source = found["source"].as_str().unwrap();
-    let arguments: Vec<&str> = source.split(' ').skip(1).collect();
-    let out = home.run(&arguments).out;
-    let line = format!("95 % interval over 12 sessions −{upper} … −{lower}");
-    assert!(out.contains(&line), "{line}: {out}");
-}
-
-#[test]
 fn a_finding_that_is_not_there_is_refused_with_those_that_are() {
     let outcome = home_with_swaps(12).run(&["--finding", "nonsense"]);
     assert_eq!(outcome.exit, Exit::Usage);

@@ -22,7 +22,7 @@ pub(super) struct Told {
     cwd: String,
     pub(super) text: String,
     pub(super) second: u32,
-    number: u32,
+    pub(super) number: u32,
     parent: Option<String>,
 }
 
@@ -192,7 +192,15 @@ fn assert_printed(home: &Home, report: &Value) {
     let mut seen = 0;
     for finding in report["findings"].as_array().unwrap() {
         assert_evidence(home, finding);
-        let command = finding["source"].as_str().unwrap().strip_prefix("devboy ").unwrap();
+        let command = match finding["basis"].as_str().unwrap() {
+            // Where nothing breaks, it is what the policy says of the same window.
+            "replayed" => {
+                let window = finding["sets"][0]["value"].to_string().replace('"', "");
+                let as_client = "--set tail_keep_tokens=0 --set align=message --set min_turns_between=0";
+                format!("what-if compaction --set window={window} {as_client}")
+            }
+            _ => finding["source"].as_str().unwrap().strip_prefix("devboy ").unwrap().to_owned(),
+        };
         let arguments: Vec<&str> = command.split(' ').collect();
         let printed = home.json(&arguments);
         let policy = printed["policies"][0].clone();
@@ -771,4 +779,44 @@ fn contexts_are_counted_from_where_the_client_compacts() {
         what,
         "Contexts grow too far: 756 requests carried 67,000 tokens or more, and each paid for all of them"
     );
+}
+
+/// Twelve sessions that read a file, grow, and edit a file at last, of which the edit quotes a line.
+fn home_with_late_edits(quoted: &str) -> Home {
+    let home = Home::new();
+    for number in 0..12 {
+        let mut told = Told::new(&format!("late-{number}"), "/home/user/lantern", number * 43_200);
+        let on_file = |told: &mut Told, tool: &str, billed, input: Value, result: &str| {
+            told.number += 1;
+            let call = format!("call-{}-{}", told.session, told.number);
+            told.answer(OPUS, billed, json!({ "type": "tool_use", "id": call, "name": tool, "input": input }));
+            told.push("result", answers(&call, json!(result)));
+            told.number += 1;
+        };
+        let path = "/home/user/lantern/src/wick.rs";
+        told.ask(OPUS, 0, 20_000, 800);
+        let lines =
+            "     1\u{2192}fn trim_the_wick() {\n     2\u{2192}    let oil = measure_the_oil(3);\n     3\u{2192}}\n";
+        on_file(&mut told, "Read", (20_000, 1_000, 100), json!({ "file_path": path }), lines);
+        (0..40).for_each(|turn| _ = told.ask_at_length(OPUS, 21_000 + turn * 12_000, 12_000));
+        let edit = json!({ "file_path": path, "old_string": quoted, "new_string": "    let oil = 4;" });
+        on_file(&mut told, "Edit", (501_000, 600, 100), edit, "The file has been updated.");
+        told.ask(OPUS, 501_600, 200, 100);
+        place(&home, &told);
+    }
+    home
+}
+
+/// As `tune claude-settings` judges it: an edit of text that is gone costs a request more, which reads its whole context.
+#[test]
+fn what_a_smaller_window_breaks_is_paid_for_on_the_page() {
+    let found = |quoted: &str| {
+        let page = report(&home_with_late_edits(quoted), &[]);
+        finding(&page, "context_growth").unwrap_or_else(|| panic!("{page:#}")).clone()
+    };
+    let (lost, kept) = (found("    let oil = measure_the_oil(3);"), found("    what nobody has read before"));
+    assert!(lost["breaks"].as_str().unwrap().contains("12 edits would need text that is gone"), "{lost:#}");
+    let [lost, kept] = [lost, kept].map(|found| found["saved_usd"].as_f64().unwrap());
+    let again = 12.0 * 501_605.0 * 0.5 / 1e6;
+    assert!(kept - lost > again && kept - lost < 1.1 * again, "{kept} − {lost}: {again}");
 }

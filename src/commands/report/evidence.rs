@@ -32,21 +32,17 @@ pub fn chosen<'p>(id: &str, sheet: &FindingThresholds, page: &'p Page) -> Result
 
 /// All findings that a page can have.
 fn ids(sheet: &FindingThresholds) -> Vec<String> {
-    let replayed = sheet.replayed.iter().map(|one| &one.id);
-    let lifetimes = sheet.lifetime.iter().map(|one| &one.id);
-    let results = sheet.result.iter().map(|one| &one.id);
     let parts = sheet.part.iter().map(|one| &one.id);
     let single =
         [&sheet.images.id, &sheet.servers.id, &sheet.hooks.id, &sheet.subagents.id, &sheet.old_versions.id].into_iter();
     let misses = sheet.miss.iter().map(|miss| format!("miss_{}", miss.id.as_deref().unwrap_or(miss.cause.into_str())));
-    replayed.chain(lifetimes).chain(results).chain(parts).chain(single).cloned().chain(misses).collect()
+    tried(sheet).chain(parts).chain(single).cloned().chain(misses).collect()
 }
 
-/// Whether values of a setting are tried for it.
-fn is_tried(sheet: &FindingThresholds, id: &str) -> bool {
-    let ids = sheet.replayed.iter().map(|one| &one.id);
-    let ids = ids.chain(sheet.lifetime.iter().map(|one| &one.id)).chain(sheet.result.iter().map(|one| &one.id));
-    ids.into_iter().any(|one| one == id)
+/// Those for which values of a setting are tried.
+fn tried(sheet: &FindingThresholds) -> impl Iterator<Item = &String> {
+    let lifetimes = sheet.lifetime.iter().map(|one| &one.id);
+    std::iter::once(&sheet.window.id).chain(lifetimes).chain(sheet.result.iter().map(|one| &one.id))
 }
 
 /// Says that these logs do not have it.
@@ -64,7 +60,7 @@ pub fn show_none(args: &Args, telling: &Telling<'_>, input: &Input, context: &mu
             let mut told = format!(
                 "{id} is no finding of these logs: it did not happen, or it holds nowhere beyond chance and for {least} of the input."
             );
-            if is_tried(telling.sheet, id) {
+            if tried(telling.sheet).any(|one| one == id) {
                 let tries = ["tune", "claude-settings", "--dry-run", "--explain"].map(str::to_owned);
                 let tries = telling.command(&tries, &telling.places);
                 told += &format!(

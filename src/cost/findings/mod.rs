@@ -3,10 +3,10 @@
 
 pub mod carried;
 pub mod levers;
+pub mod losers;
 pub mod misses;
 pub mod parts;
 pub mod paying;
-pub mod replayed;
 pub mod search;
 pub mod subagents;
 pub mod thresholds;
@@ -21,7 +21,7 @@ use crate::cost::bill::Bill;
 use crate::cost::findings::levers::{Assignment, LeverAdvice, Repair};
 use crate::cost::findings::thresholds::FindingThresholds;
 use crate::logs::timeline::requests::Request;
-use crate::report::numbers::{counted, usd};
+use crate::report::numbers::counted;
 use crate::settings::claude::levers::Levers;
 use crate::whatif::client::{LeverStudy, LeverValue, SettingSides, Trial};
 use crate::whatif::report::PolicyReport;
@@ -33,7 +33,7 @@ use crate::whatif::workload::Workload;
 
 /// Every way to look. A new one is one line here.
 const REGISTER: &[fn(&BillEvidence<'_>) -> Vec<Case>] =
-    &[replayed::cases, paying::cases, misses::cases, parts::cases, subagents::cases, versions::cases];
+    &[paying::cases, misses::cases, parts::cases, subagents::cases, versions::cases];
 
 /// What is looked at.
 pub struct BillEvidence<'e> {
@@ -45,8 +45,8 @@ pub struct BillEvidence<'e> {
     pub billed_usd: f64,
     /// How far the simulated log is from the bill, by session and model.
     pub apart: &'e BTreeMap<(u32, Sym), Apart>,
-    /// Settings that were replayed.
-    pub replays: &'e [ReplayedSetting],
+    /// What came of what people try, in the order of the sheet.
+    pub replays: &'e [PolicyReport],
     /// What can be set in Claude Code.
     pub levers: &'e Levers,
     /// What `tune claude-settings` tries.
@@ -55,14 +55,6 @@ pub struct BillEvidence<'e> {
     pub paying: &'e [LeverValue],
     /// Numbers and words.
     pub sheet: &'e FindingThresholds,
-}
-
-/// One replay.
-pub struct ReplayedSetting {
-    pub policy: &'static str,
-    pub set: Vec<String>,
-    /// What came of it.
-    pub report: PolicyReport,
 }
 
 /// On what the figures of a finding rest.
@@ -120,7 +112,7 @@ impl<'e> BillEvidence<'e> {
 }
 
 /// The input of both sides of a setting that was tried, by session and model.
-fn tried_sides(trial: &Trial) -> BTreeMap<(u32, Sym), Sides> {
+pub fn tried_sides(trial: &Trial) -> BTreeMap<(u32, Sym), Sides> {
     let sides = |tried: &SettingSides| {
         let input = |cost: Cost, answers| figures::RunBill { cost: cost.less(&answers), ..figures::RunBill::default() };
         let baseline = input(tried.before, tried.answers_before);
@@ -279,28 +271,24 @@ impl MadeOf {
 pub struct Breaks {
     /// Edits of text that was gone, and steps that only name it.
     by: BTreeMap<(u32, Sym), (u64, u64)>,
-    /// Dollars of reading it again, in the whole logs, where the figures do not hold them already.
-    again_usd: Option<f64>,
 }
 
 impl Breaks {
-    /// Those of a setting of the client, with the dollars of reading it again, if these are known.
-    pub fn of(trial: &Trial, again_usd: Option<f64>) -> Self {
-        let by = trial.by_model.iter().map(|(key, tried)| (*key, (tried.hard, tried.soft))).collect();
-        Self { by, again_usd }
+    /// Those of a setting of the client.
+    pub fn of(trial: &Trial) -> Self {
+        Self { by: trial.by_model.iter().map(|(key, tried)| (*key, (tried.hard, tried.soft))).collect() }
     }
 
     /// Those of some sessions and models, or of all of them, in words; none if nothing is missed.
-    pub fn told(&self, inside: &[(u32, Sym)], is_whole: bool) -> Option<String> {
+    pub fn told(&self, inside: &[(u32, Sym)]) -> Option<String> {
         let inside = inside.iter().filter_map(|key| self.by.get(key));
         let (hard, soft) = inside.fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1));
-        let again = self.again_usd.filter(|_| is_whole).map(|again| format!("; reading it again costs {}", usd(again)));
         let parts = [
             (hard > 0).then(|| format!("{} would need text that is gone", counted(hard, "edit"))),
             (soft > 0).then(|| format!("{} would mention such text", counted(soft, "later step"))),
         ];
         let parts: Vec<String> = parts.into_iter().flatten().collect();
-        (!parts.is_empty()).then(|| format!("the price: {}{}", parts.join(", "), again.unwrap_or_default()))
+        (!parts.is_empty()).then(|| format!("the price: {}", parts.join(", ")))
     }
 }
 

@@ -1,11 +1,12 @@
-//! Settings that pay, as `tune claude-settings` tries them: lifetimes of the prompt cache, of main threads and of subagents apart
-//! (their pauses differ, and so does what pays), and limits of results that are longer than need be.
+//! Settings that pay, as `tune claude-settings` tries them: the window of automatic compaction, lifetimes of the prompt cache, of
+//! main threads and of subagents apart (their pauses differ, and so does what pays), and limits of results that are longer than
+//! need be.
 
 use std::collections::BTreeMap;
 
 use crate::base::names::Sym;
 use crate::cost::findings::levers::Settable;
-use crate::cost::findings::thresholds::{CacheFinding, LongResult, ResultOf, ThreadKind};
+use crate::cost::findings::thresholds::{CacheFinding, GrownContexts, LongResult, ResultOf, ThreadKind};
 use crate::cost::findings::{BillEvidence, Breaks, Case, FindingBasis, tried_sides};
 use crate::report::numbers::thousands;
 use crate::whatif::client::LeverValue;
@@ -14,10 +15,33 @@ use crate::whatif::prompt_cache::causes;
 use crate::whatif::prompt_cache::outcome::Cause;
 use crate::whatif::prompt_cache::params::CacheLifetime;
 
-/// A case for each lifetime and each kind of tool that the sheet names, if its value is the one that pays.
+/// A case for the window, and for each lifetime and each kind of tool that the sheet names, if its value is the one that pays.
 pub fn cases(evidence: &BillEvidence<'_>) -> Vec<Case> {
     let lifetimes = evidence.sheet.lifetime.iter().filter_map(|one| lifetime(evidence, one));
-    lifetimes.chain(evidence.sheet.result.iter().filter_map(|one| result(evidence, one))).collect()
+    let windows = window(evidence, &evidence.sheet.window).into_iter();
+    windows.chain(lifetimes).chain(evidence.sheet.result.iter().filter_map(|one| result(evidence, one))).collect()
+}
+
+fn window(evidence: &BillEvidence<'_>, finding: &GrownContexts) -> Option<Case> {
+    let (window, trial) = evidence.paying(|setting| match setting {
+        LeverValue::Window(tokens) => Some(tokens),
+        _ => None,
+    })?;
+    let compacts_at = trial.compacts_at?;
+    let said = |text: &str| text.replace("{compacts_at}", &thousands(compacts_at));
+    let so = said(&finding.so);
+    let levers = vec![evidence.owned(&finding.rule)];
+    let settable = Settable { groups: levers, for_model: Some(&finding.model_lever), so: Some(&so) };
+    let reach = evidence.workload.timeline.counted().filter(|(_, request)| request.context() >= compacts_at);
+    Some(Case {
+        id: finding.id.clone(),
+        what: said(&finding.what),
+        what_uncounted: Some(said(&finding.what_below)),
+        counts: evidence.counts(reach.map(|(index, _)| index)),
+        breaks: Breaks::of(trial),
+        sides: tried_sides(trial),
+        ..settable.case(evidence, &window.to_string(), Case::of(FindingBasis::Replayed, &[]))
+    })
 }
 
 fn lifetime(evidence: &BillEvidence<'_>, finding: &CacheFinding) -> Option<Case> {
@@ -72,7 +96,7 @@ fn result(evidence: &BillEvidence<'_>, result: &LongResult) -> Option<Case> {
         id: result.id.clone(),
         what: result.what.replace("{value}", &thousands(most)),
         counts: evidence.counts(cut(evidence, trial.setting)?.into_iter()),
-        breaks: Breaks::of(trial, None),
+        breaks: Breaks::of(trial),
         sides: tried_sides(trial),
         ..settable.case(evidence, &most.to_string(), Case::of(FindingBasis::Replayed, &[]))
     })

@@ -6,9 +6,7 @@ use crate::base::data::Data;
 use crate::base::error::Result;
 use crate::cost::outcomes::{FAILED, READ_AGAIN};
 use crate::logs::trace::Place;
-use crate::whatif::chosen::Policy;
 use crate::whatif::client::thresholds::{ClientThresholds, Results};
-use crate::whatif::compaction::carry::Reattached;
 use crate::whatif::prompt_cache::outcome::Cause;
 use crate::whatif::prompt_cache::params::CacheLifetime;
 
@@ -43,8 +41,8 @@ pub struct FindingThresholds {
     pub sessions_listed: usize,
     /// Findings of which nothing follows that a page tells.
     pub nothing_to_set_max: usize,
-    /// Settings that are replayed.
-    pub replayed: Vec<ReplayedFinding>,
+    /// The window of automatic compaction.
+    pub window: GrownContexts,
     /// Lifetimes of the prompt cache.
     pub lifetime: Vec<CacheFinding>,
     /// Results that are longer than need be.
@@ -69,42 +67,22 @@ pub struct FindingThresholds {
     pub limits: Option<Results>,
 }
 
-/// A setting that is replayed with several values.
+/// Contexts that grow too far.
 #[derive(Clone, PartialEq, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct ReplayedFinding {
+pub struct GrownContexts {
     /// Name of the finding.
     pub id: String,
-    /// The policy that replays it.
-    pub policy: String,
-    /// Its parameter.
-    pub key: String,
-    /// Values of that. Without any they are those that `tune claude-settings` tries, and the one that it chooses is told.
-    #[serde(default)]
-    pub values: Vec<String>,
-    /// What is set besides, so that the policy does what the client does.
-    #[serde(default)]
-    pub with: Vec<String>,
+    /// The rule of `tune claude-settings` that owns the levers to be set.
+    pub rule: String,
     /// What happens.
     pub what: String,
     /// The same where none of the requests that save is counted.
     pub what_below: String,
-    /// The rules of `tune claude-settings` that own the levers to be set.
-    pub rules: Vec<String>,
     /// The lever where it holds with some models only.
-    pub model_lever: Option<String>,
-    /// What comes of it, if the name of the lever does not say so.
-    pub so: Option<String>,
-    /// Whether the value is the one that `tune claude-settings` chooses.
-    #[serde(skip)]
-    pub is_chosen: bool,
-}
-
-impl ReplayedFinding {
-    /// What is set to replay a value.
-    pub fn set(&self, value: &str) -> Vec<String> {
-        std::iter::once(format!("{}={value}", self.key)).chain(self.with.iter().cloned()).collect()
-    }
+    pub model_lever: String,
+    /// What comes of it.
+    pub so: String,
 }
 
 /// A lifetime of the prompt cache that pays.
@@ -325,38 +303,9 @@ pub struct TriedSetting {
 }
 
 impl FindingThresholds {
-    /// Reads the sheet, and the windows that `tune claude-settings` tries.
+    /// Reads the sheet, and how long results are tried.
     pub fn load(data: &Data) -> Result<Self> {
-        let mut sheet: Self = data.parsed("findings.toml")?;
-        let client = ClientThresholds::load(data)?;
-        let windows: Vec<String> = client.window.tokens.iter().map(u64::to_string).collect();
-        sheet.limits = Some(client.results);
-        for setting in sheet.replayed.iter_mut().filter(|setting| setting.values.is_empty()) {
-            (setting.values, setting.is_chosen) = (windows.clone(), true);
-        }
-        Ok(sheet)
-    }
-
-    /// Has contexts compacted as they were when settings of the client were tried.
-    pub fn bring_back(&mut self, reattached: Reattached) {
-        let is_told =
-            |one: &&mut ReplayedFinding| reattached.is_measured && one.policy == Policy::Compaction.into_str();
-        let of_compaction = self.replayed.iter_mut().filter(is_told);
-        of_compaction.for_each(|one| one.with.push(format!("reattach_tokens={}", reattached.tokens)));
-    }
-
-    /// Every replay that is wanted, each once: the policy and what is set.
-    pub fn replays(&self, is_wanted: impl Fn(&ReplayedFinding, &str) -> bool) -> Vec<(String, Vec<String>)> {
-        let replay = |one: &ReplayedFinding, value: &str| (one.policy.clone(), one.set(value));
-        let settings = self.replayed.iter().flat_map(|one| {
-            one.values.iter().filter(|value| is_wanted(one, value)).map(|value| replay(one, value)).collect::<Vec<_>>()
-        });
-        let mut all: Vec<(String, Vec<String>)> = Vec::new();
-        for replay in settings.chain(self.tried.iter().map(|one| (one.policy.clone(), one.set.clone()))) {
-            if !all.contains(&replay) {
-                all.push(replay);
-            }
-        }
-        all
+        let sheet: Self = data.parsed("findings.toml")?;
+        Ok(Self { limits: Some(ClientThresholds::load(data)?.results), ..sheet })
     }
 }

@@ -29,7 +29,7 @@ pub fn html(telling: &Telling<'_>, plots: &Plots, tools: &[ToolCost], follow_ups
     traces(&mut html, telling, &plots.sessions);
     causes(&mut html, plots);
     tool_costs(&mut html, tools);
-    curves(&mut html, telling, plots);
+    windows(&mut html, telling, &plots.windows);
     heat(&mut html, telling);
     graph(&mut html, follow_ups);
     html.leaf("h2", &[], "How the figures come about");
@@ -213,26 +213,23 @@ fn tool_costs(html: &mut Html, tools: &[ToolCost]) {
     html.table(&["tool", "#came in", "#sent again", "#paid again", "#all"], &told.iter().map(row).collect::<Vec<_>>());
 }
 
-fn curves(html: &mut Html, telling: &Telling<'_>, plots: &Plots) {
+fn windows(html: &mut Html, telling: &Telling<'_>, windows: &[(String, f64)]) {
+    let (Some((first, _)), Some((last, _))) = (windows.first(), windows.last()) else { return };
     let band = telling.page.off_bill.abs();
-    for setting in plots.curves.iter().filter(|curve| !curve.points.is_empty()) {
-        let places: Vec<f64> = (0..setting.points.len()).map(|place| place as f64).collect();
-        let mark = |(place, (value, change)): (&f64, &(String, f64))| {
-            (*place, 100.0 * change, "var(--c0)", format!("{value}: {}", signed(100.0 * change)))
-        };
-        let marks: Vec<_> = places.iter().zip(&setting.points).map(mark).collect();
-        let points = marks.iter().map(|(place, change, ..)| (*place, *change)).collect();
-        let curve = PlotLine { name: setting.name.clone(), points, marks };
-        html.leaf("h2", &[], &format!("Cost under other values of {}", setting.name));
-        let caption = format!("Against the log. Grey: what the simulation is off the bill, ± {}.", percent(band));
-        figure(html, &caption, |html| {
-            chart::curve(html, "change of cost by value", &curve, Some(100.0 * band), signed);
-            let (first, last) = (setting.points.first(), setting.points.last());
-            chart::ends(html, first.map(|point| &point.0), last.map(|point| &point.0));
-        });
-        let row = |(value, change): &(String, f64)| vec![value.clone(), signed(100.0 * change)];
-        html.table(&["value", "#change of the input's cost"], &setting.points.iter().map(row).collect::<Vec<_>>());
-    }
+    let mark = |(place, (value, change)): (usize, &(String, f64))| {
+        (place as f64, 100.0 * change, "var(--c0)", format!("{value}: {}", signed(100.0 * change)))
+    };
+    let marks: Vec<_> = windows.iter().enumerate().map(mark).collect();
+    let points = marks.iter().map(|(place, change, ..)| (*place, *change)).collect();
+    let curve = PlotLine { name: "window of automatic compaction".to_owned(), points, marks };
+    html.leaf("h2", &[], "Cost under other windows of automatic compaction");
+    let caption = format!("Against the log. Grey: what the simulation is off the bill, ± {}.", percent(band));
+    figure(html, &caption, |html| {
+        chart::curve(html, "change of cost by window", &curve, Some(100.0 * band), signed);
+        chart::ends(html, Some(first), Some(last));
+    });
+    let row = |(value, change): &(String, f64)| vec![value.clone(), signed(100.0 * change)];
+    html.table(&["window", "#change of the input's cost"], &windows.iter().map(row).collect::<Vec<_>>());
 }
 
 fn signed(value: f64) -> String {

@@ -12,7 +12,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::{Deserialize, Serialize};
 
 use crate::cost::findings::BillEvidence;
-use crate::cost::findings::replayed::{Loser, losers};
+use crate::cost::findings::losers::{Loser, losers};
 use crate::cost::findings::search::{BillFinding, findings};
 use crate::cost::page::plots::Plots;
 use crate::cost::page::spent::PageSpent;

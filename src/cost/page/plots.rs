@@ -5,21 +5,24 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::cost::attribution::Attribution;
-use crate::cost::findings::BillEvidence;
+use crate::cost::findings::{BillEvidence, tried_sides};
 use crate::cost::groups::{CostKey, Label};
 use crate::cost::session::{self, SessionRequest};
 use crate::logs::trace::{Millis, NO_TIME, Place};
+use crate::report::numbers::thousands;
+use crate::whatif::client::{LeverValue, Trial};
 use crate::whatif::prompt_cache::causes;
 use crate::whatif::prompt_cache::outcome::Cause;
 use crate::whatif::sim::cost::Cost;
+use crate::whatif::sim::figures::Sides;
 
 /// The figures.
 #[derive(Clone, PartialEq, Default, Debug, Serialize, Deserialize)]
 pub struct Plots {
     /// Cache misses: cause, how often, dollars; the most expensive first.
     pub causes: Vec<(String, u64, f64)>,
-    /// What values of settings would have changed.
-    pub curves: Vec<SettingCurve>,
+    /// Windows of automatic compaction, and cost with each over that of the log, less one.
+    pub windows: Vec<(String, f64)>,
     /// The most expensive sessions.
     pub sessions: Vec<ContextTrace>,
     /// The most expensive tools.
@@ -37,15 +40,6 @@ pub struct ToolCost {
     pub carried: f64,
     /// Dollars of paying for it once more, not read from the cache that had it.
     pub again: f64,
-}
-
-/// One setting over its values.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
-pub struct SettingCurve {
-    /// Its policy and key.
-    pub name: String,
-    /// Value, and cost over that of the log, less one.
-    pub points: Vec<(String, f64)>,
 }
 
 /// The context of one session over time.
@@ -78,7 +72,7 @@ impl Plots {
             .map(|(cause, sum)| (cause.words().to_owned(), sum.events, sum.cost_lost.nano_usd as f64 / 1e9))
             .collect();
         causes.sort_by(|a, b| b.2.total_cmp(&a.2).then_with(|| a.0.cmp(&b.0)));
-        Self { causes, curves: curves(evidence), sessions: traces(evidence), tools: tools(evidence) }
+        Self { causes, windows: windows(evidence), sessions: traces(evidence), tools: tools(evidence) }
     }
 }
 
@@ -100,20 +94,13 @@ fn tools(evidence: &BillEvidence<'_>) -> Vec<ToolCost> {
     .collect()
 }
 
-fn curves(evidence: &BillEvidence<'_>) -> Vec<SettingCurve> {
-    let mut by_key: BTreeMap<String, Vec<(String, f64)>> = BTreeMap::new();
-    for setting in &evidence.sheet.replayed {
-        for value in &setting.values {
-            let set = setting.set(value);
-            let replay = evidence.replays.iter().find(|one| one.policy == setting.policy && one.set == set);
-            let change = replay.and_then(|replay| replay.report.outcome.as_ref()?.total.change());
-            if let Some(change) = change {
-                let name = format!("{} {}", setting.policy, setting.key);
-                by_key.entry(name).or_default().push((value.clone(), change));
-            }
-        }
-    }
-    by_key.into_iter().map(|(name, points)| SettingCurve { name, points }).collect()
+/// The windows that `tune claude-settings` tries, each with what it would change.
+fn windows(evidence: &BillEvidence<'_>) -> Vec<(String, f64)> {
+    let change = |trial: &Trial| {
+        let LeverValue::Window(tokens) = trial.setting else { return None };
+        Some((thousands(tokens), tried_sides(trial).into_values().sum::<Sides>().change()?))
+    };
+    evidence.study.trials.iter().filter_map(change).collect()
 }
 
 /// Main threads of the sessions that cost most.

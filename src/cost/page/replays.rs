@@ -1,4 +1,4 @@
-//! The page made of an input: what its findings ask for is replayed first.
+//! The page made of an input: what people try is replayed first, and what `tune claude-settings` tries.
 
 use rayon::prelude::*;
 
@@ -7,9 +7,8 @@ use crate::base::bootstrap::Resampling;
 use crate::base::data::Data;
 use crate::base::error::Result;
 use crate::base::id::Id;
-use crate::cost::findings::replayed::is_told;
-use crate::cost::findings::thresholds::FindingThresholds;
-use crate::cost::findings::{BillEvidence, ReplayedSetting};
+use crate::cost::findings::BillEvidence;
+use crate::cost::findings::thresholds::{FindingThresholds, TriedSetting};
 use crate::frames::input::Input;
 use crate::frames::input::timeline::TimelineDetail;
 use crate::logs::trace::Millis;
@@ -18,6 +17,7 @@ use crate::settings::claude::levers::Levers;
 use crate::whatif::chosen::{PolicyConfigs, Stack, StackRow};
 use crate::whatif::client::thresholds::ClientThresholds;
 use crate::whatif::client::{LeverStudy, LeverTrials, LeverValue};
+use crate::whatif::report::PolicyReport;
 use crate::whatif::shipped::ShippedWorkload;
 use crate::whatif::sim::params::Assigned;
 use crate::whatif::simulation::Simulation;
@@ -42,10 +42,9 @@ pub type PayingRule<'r> = &'r (dyn Fn(&LeverStudy, &Resampling, &Data) -> Result
 
 /// Replays what the page asks and makes it, to be drawn or not.
 pub fn page(input: &mut Input, is_drawn: bool, now_ms: Millis, paying: PayingRule<'_>) -> Result<Page> {
-    let mut sheet = FindingThresholds::load(&input.data)?;
+    let sheet = FindingThresholds::load(&input.data)?;
     let levers = Levers::load(&input.data)?;
-    let asked =
-        sheet.replays(|_, _| true).into_iter().map(|(policy, _)| Stack::parse(&policy)).collect::<Result<Vec<_>>>()?;
+    let asked = sheet.tried.iter().map(|tried| Stack::parse(&tried.policy)).collect::<Result<Vec<_>>>()?;
     let words = asked.iter().any(Stack::asks_for_tools);
     let timeline = input.timeline(TimelineDetail { tokens: false, words })?;
     let shipped = ShippedWorkload::new(timeline, &input.data)?;
@@ -56,18 +55,11 @@ pub fn page(input: &mut Input, is_drawn: bool, now_ms: Millis, paying: PayingRul
         let mut study = LeverTrials::new(&simulator, workload, &input.data, None, &[])?.study();
         let clients = ClientThresholds::load(&input.data)?;
         study.versions = clients.versions(&workload.timeline, None, now_ms);
-        sheet.bring_back(study.reattached);
         let paying = paying(&study, &workload.cells.resampling, &input.data)?;
-        let is_told = is_told(&paying);
-        // A curve has every value.
-        let wanted = sheet.replays(|setting, value| is_drawn || is_told(setting, value));
-        // One after the other is handed to whoever is free: split in halves, the longest one would come last.
-        let numbered = wanted.iter().enumerate().par_bridge();
-        let mut replays: Vec<(usize, ReplayedSetting)> = numbered
-            .map(|(place, (policy, set))| Ok((place, replay(&simulation, &shipped.configs, policy, set)?)))
-            .collect::<Result<_>>()?;
-        replays.sort_by_key(|(place, _)| *place);
-        let replays: Vec<ReplayedSetting> = replays.into_iter().map(|(_, replay)| replay).collect();
+        // One by one: a thread that took several at once would be the last to end.
+        let tried = sheet.tried.par_iter().with_max_len(1);
+        let replays: Vec<PolicyReport> =
+            tried.map(|tried| replay(&simulation, &shipped.configs, tried)).collect::<Result<_>>()?;
         let evidence = BillEvidence {
             workload,
             simulator: &simulation.simulator,
@@ -89,15 +81,9 @@ pub fn page(input: &mut Input, is_drawn: bool, now_ms: Millis, paying: PayingRul
 }
 
 /// One replay, as `devboy what-if` makes it.
-fn replay(
-    simulation: &Simulation<'_>,
-    configs: &PolicyConfigs,
-    policy: &str,
-    set: &[String],
-) -> Result<ReplayedSetting> {
-    let stack = Stack::parse(policy)?;
-    let settings = set.iter().map(|text| Assigned::parse(text, "findings.toml")).collect::<Result<_>>()?;
-    let row = StackRow { name: policy.to_owned(), stack, settings, is_named: false };
-    let report = simulation.report(&configs.with(&row)?, &row.stack, false)?;
-    Ok(ReplayedSetting { policy: row.stack.0[0].into_str(), set: set.to_vec(), report })
+fn replay(simulation: &Simulation<'_>, configs: &PolicyConfigs, tried: &TriedSetting) -> Result<PolicyReport> {
+    let stack = Stack::parse(&tried.policy)?;
+    let settings = tried.set.iter().map(|text| Assigned::parse(text, "findings.toml")).collect::<Result<_>>()?;
+    let row = StackRow { name: tried.policy.clone(), stack, settings, is_named: false };
+    simulation.report(&configs.with(&row)?, &row.stack, false)
 }

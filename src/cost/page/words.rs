@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::base::bootstrap::holds_in_100;
 use crate::cost::findings::FindingBasis;
-use crate::cost::findings::replayed::Loser;
+use crate::cost::findings::losers::Loser;
 use crate::cost::findings::search::{BillFinding, FindingPart, FindingScope};
 use crate::cost::findings::thresholds::FindingThresholds;
 use crate::cost::page::spent::{Amount, UNDATED, by_money};
