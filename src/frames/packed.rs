@@ -217,7 +217,8 @@ fn walk<W: PackedField>(way: &mut W, rows: &mut TimelineRows) -> Option<()> {
     column(way, &mut rows.agents, |way, row| {
         way.id(&mut row.session)?;
         way.id(&mut row.agent)?;
-        way.sym(&mut row.kind)
+        way.sym(&mut row.kind)?;
+        way.flag(&mut row.names_model)
     })?;
     room_for(&mut rows.stated_costs, stated_costs);
     column(way, &mut rows.stated_costs, |way, row| {

@@ -6,7 +6,7 @@ use std::fs;
 use serde_json::{Value, json};
 
 use super::harness::Home;
-use super::log_builder::Record;
+use super::log_builder::{Record, answers};
 use super::report_page::{OPUS, Told, finding, place, report};
 
 const CHEAP: &str = "claude-sonnet-5-5";
@@ -109,6 +109,32 @@ fn the_clients_own_agents_are_no_finding() {
     for kind in ["Explore", "Plan", "prompt-suggestion"] {
         let page = report(&home_with_agents(OPUS, kind), &[]);
         assert!(finding(&page, "subagent_model").is_none(), "{kind}: {page:#}");
+    }
+}
+
+/// The variable does not reach a subagent for which the call names a model.
+#[test]
+fn subagents_whose_model_the_call_names_are_no_finding() {
+    for (input, is_told) in [
+        (json!({ "subagent_type": "lamplighter" }), true),
+        (json!({ "subagent_type": "lamplighter", "model": "opus" }), false),
+    ] {
+        let home = home_with_subagents(OPUS);
+        for number in 0..6 {
+            let mut told = Told::new(&format!("s-{number}"), "/home/user/lantern", number * 43_200);
+            told.ask(CHEAP, 0, 5_000, 100).ask(CHEAP, 5_000, 200, 100);
+            told.number += 1;
+            told.answer(
+                CHEAP,
+                (5_200, 100, 50),
+                json!({ "type": "tool_use", "id": "c1", "name": "Agent", "input": input }),
+            );
+            let result = answers("c1", json!("lit")).set("toolUseResult", json!({ "agentId": format!("a{number}") }));
+            told.push("result", result);
+            place(&home, &told);
+        }
+        let page = report(&home, &[]);
+        assert_eq!(finding(&page, "subagent_model").is_some(), is_told, "{input}: {page:#}");
     }
 }
 

@@ -116,6 +116,7 @@ impl Story {
             agent,
             place,
             agent_type: Sym::default(),
+            names_model: false,
             requests: requests..requests,
             segments: segments..segments,
         };

@@ -5,7 +5,6 @@
 use std::collections::BTreeSet;
 
 use crate::base::id::Id;
-use crate::base::names::Sym;
 use crate::base::tokenizer::VOCABULARIES;
 use crate::logs::timeline::requests::{
     Block, BlockKind, Boundary, Chain, Marks, NONE, Request, RequestSetting, Segment, SegmentCause, Session, Timeline,
@@ -60,7 +59,8 @@ impl TimelineDraft {
         let is_main = self.mains.insert(session);
         let agent = if is_main { Id::NONE } else { Id::of(&number.to_le_bytes()) };
         let place = if agent.is_some() { Place::AgentFile } else { Place::Main };
-        self.timeline.chains.push(Chain { session, agent, place, agent_type: Sym::default(), requests, segments });
+        let (agent_type, names_model) = Default::default();
+        self.timeline.chains.push(Chain { session, agent, place, agent_type, names_model, requests, segments });
     }
 
     fn session(&mut self, log: &EventLog, event: &RecordedEvent) -> u32 {

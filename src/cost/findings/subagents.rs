@@ -47,14 +47,14 @@ fn case(evidence: &BillEvidence<'_>, sheet: &Subagents) -> Option<Case> {
     (!case.sides.is_empty()).then_some(case)
 }
 
-/// Whether a chain is a subagent with a context of its own. One that goes on from another context lives off the cache of that
-/// model, and what the client runs for itself follows no setting.
+/// Whether a chain is a subagent with a context of its own that follows the setting. One that goes on from another context lives off
+/// the cache of that model; what the client runs for itself, and for which a call names a model, follows no setting.
 fn is_own(evidence: &BillEvidence<'_>, sheet: &Subagents, chain: &Chain) -> bool {
     let timeline = &evidence.workload.timeline;
     let first = timeline.segments.get(chain.segments.start as usize);
     let is_forked = first.is_some_and(|first| first.after != NONE);
     let kind = timeline.names.text(chain.agent_type);
-    chain.place != Place::Main && !is_forked && !sheet.without.iter().any(|own| own == kind)
+    chain.place != Place::Main && !is_forked && !chain.names_model && !sheet.without.iter().any(|own| own == kind)
 }
 
 /// What a request would cost with the cheaper model; none if that is not much less.

@@ -160,13 +160,15 @@ impl Track {
     }
 }
 
-/// What the files tell of kinds of agents; where they differ, the file that began first is right.
-fn agent_types(files: &[File<'_>]) -> BTreeMap<(bool, Id), Sym> {
+/// What the files tell of kinds of agents, and whether some call names the model; where they differ in the kind, the file that began
+/// first is right.
+fn agent_types(files: &[File<'_>]) -> BTreeMap<(bool, Id), (Sym, bool)> {
     let mut kinds = BTreeMap::new();
     for file in files {
         for row in &file.rows.rows.agents {
             let named = if row.agent.is_some() { row.agent } else { file.session(row.session) };
-            kinds.entry((row.agent.is_some(), named)).or_insert(file.symbols[row.kind.0 as usize]);
+            let kind = file.symbols[row.kind.0 as usize];
+            kinds.entry((row.agent.is_some(), named)).or_insert((kind, false)).1 |= row.names_model;
         }
     }
     kinds
@@ -266,8 +268,8 @@ pub(super) struct Assembly<'a> {
     /// Parts of answers that make calls, by [`Self::part_name`].
     parts_with_calls: IdSet<u64>,
     pub(super) chain_index: BTreeMap<ChainId, u32>,
-    /// Kinds of agents: of subagents by their ids, of main threads by those of their sessions.
-    pub(super) agent_types: BTreeMap<(bool, Id), Sym>,
+    /// Kinds of agents, and whether the call names the model: of subagents by their ids, of main threads by those of sessions.
+    pub(super) agent_types: BTreeMap<(bool, Id), (Sym, bool)>,
     pub(super) tracks: Vec<Track>,
     pub(super) skipped: BTreeMap<String, u64>,
     /// Answers of the API without usage, by message: their first time.

@@ -62,18 +62,18 @@ impl<'a> AgentFields<'a> {
     }
 }
 
-/// The kind of agent that the input of a call asks for, by the first of these keys.
-pub(super) fn agent_asked_for<'a>(input: &'a [u8], keys: &[String]) -> Option<RawStr<'a>> {
-    let mut asked = None;
+/// The kind of agent that the input of a call asks for, by the first of these keys, and whether it names a model for it.
+pub(super) fn agent_asked_for<'a>(input: &'a [u8], keys: &[String]) -> Option<(RawStr<'a>, bool)> {
+    let (mut asked, mut names_model) = (None, false);
     let read = each_field(input, |key, cursor| {
-        if is_one_of(key, keys) {
-            asked = text(cursor)?.or(asked);
-            Ok(())
-        } else {
-            cursor.skip_value()
+        match key {
+            b"model" => names_model = text(cursor)?.is_some(),
+            _ if is_one_of(key, keys) => asked = text(cursor)?.or(asked),
+            _ => cursor.skip_value()?,
         }
+        Ok(())
     });
-    read.map_or(None, |()| asked)
+    read.map_or(None, |()| Some((asked?, names_model)))
 }
 
 /// The type of the reason for a cache miss in the `diagnostics` of a message.
@@ -167,7 +167,7 @@ pub fn add_agent_file(log: &Path, file: &mut FileTimeline) {
     let kind = word(&mut file.names, kind);
     let own = Id::of(&stem.as_bytes()["agent-".len()..]);
     let chains = file.rows.chains.iter().filter(|chain| chain.place == Place::AgentFile && chain.agent == own);
-    let rows = chains.map(|chain| AgentRow { session: chain.session, agent: own, kind });
+    let rows = chains.map(|chain| AgentRow { session: chain.session, agent: own, kind, names_model: false });
     let rows: Vec<AgentRow> = rows.collect();
     file.rows.agents.extend(rows);
 }

@@ -101,8 +101,9 @@ impl Layout<'_> {
             let segments = segments..self.out.segments.len() as u32;
             let kinds = &self.assembly.agent_types;
             let named = if agent.is_some() { agent } else { self.out.sessions[session as usize].id };
-            let agent_type = kinds.get(&(agent.is_some(), named)).copied().unwrap_or_default();
-            self.out.chains.push(Chain { session, agent, place: recorded, agent_type, requests, segments });
+            let (agent_type, names_model) = kinds.get(&(agent.is_some(), named)).copied().unwrap_or_default();
+            let place = recorded;
+            self.out.chains.push(Chain { session, agent, place, agent_type, names_model, requests, segments });
         }
     }
 

@@ -49,8 +49,8 @@ pub struct TimelineReader<'g, 'v> {
     roots: IdMap<Id, Id>,
     /// By chain: how things stand in it.
     standing: Vec<ChainStanding>,
-    /// The kind of agent that calls asked for, by `tool_use` id.
-    asked_for: IdMap<Id, Vec<u8>>,
+    /// The kind of agent that calls asked for, and whether they named a model for it, by `tool_use` id.
+    asked_for: IdMap<Id, (Vec<u8>, bool)>,
     branch: Memo<Id>,
     chains: ChainIndex,
     /// Places of the sessions in the rows.
@@ -191,7 +191,7 @@ impl<'g, 'v> TimelineReader<'g, 'v> {
                 let kind = envelope.agent_setting?;
                 let kind = beside::word(&mut self.out.names, kind);
                 let session = envelope.session_id(&mut self.session);
-                self.out.rows.agents.push(AgentRow { session, agent: Id::NONE, kind });
+                self.out.rows.agents.push(AgentRow { session, kind, ..AgentRow::default() });
                 None
             }
             b"cost-state" => {
@@ -245,7 +245,7 @@ impl<'g, 'v> TimelineReader<'g, 'v> {
             && let Some(kind) = self.guide.rules.helper_agent(agent.0)
         {
             let kind = self.out.names.intern(kind);
-            self.out.rows.agents.push(AgentRow { session, agent: id_of(agent), kind });
+            self.out.rows.agents.push(AgentRow { session, agent: id_of(agent), kind, names_model: false });
         }
         chain
     }
@@ -321,16 +321,17 @@ impl<'g, 'v> TimelineReader<'g, 'v> {
             return;
         }
         let kind = beside::word(&mut self.out.names, name);
-        self.out.rows.agents.push(AgentRow { session, agent, kind });
+        self.out.rows.agents.push(AgentRow { session, agent, kind, names_model: false });
     }
 
     /// Remembers what kind of agent a call ran, if its result names one.
     fn agent_of_result(&mut self, envelope: &Envelope<'_>, draft: &ContentDraft, result: &[u8]) {
         // Only the results of calls that run agents are looked into: others may hold whole files.
-        let Some(asked) = draft.blocks.iter().find_map(|block| self.asked_for.get(&block.call)) else { return };
+        let asked = draft.blocks.iter().find_map(|block| self.asked_for.get(&block.call));
+        let Some((asked, names_model)) = asked else { return };
         let Some((agent, kind)) = beside::agent_of_result(result, RawStr(asked), &mut self.out.names) else { return };
         let session = envelope.session_id(&mut self.session);
-        self.out.rows.agents.push(AgentRow { session, agent, kind });
+        self.out.rows.agents.push(AgentRow { session, agent, kind, names_model: *names_model });
     }
 
     fn marks_of_text(&self, envelope: &Envelope<'_>, text: &[u8]) -> Marks {
@@ -395,8 +396,8 @@ impl<'g, 'v> TimelineReader<'g, 'v> {
             }
         }
         for block in draft.blocks.iter().filter(|block| block.part == DraftKind::Call) {
-            if let Some(kind) = beside::agent_asked_for(draft.text_of(block), &rules.agent_type_keys) {
-                self.asked_for.insert(block.call, kind.0.to_vec());
+            if let Some((kind, names_model)) = beside::agent_asked_for(draft.text_of(block), &rules.agent_type_keys) {
+                self.asked_for.insert(block.call, (kind.0.to_vec(), names_model));
             }
         }
         let message = envelope.message.unwrap_or_default();
@@ -633,10 +634,10 @@ impl<'g, 'v> TimelineReader<'g, 'v> {
         let chain = self.chain(ChainKey { session, agent, place: Place::Progress });
         let asked_for = envelope.parent_call.and_then(|call| self.asked_for.get(&id_of(call)));
         if chain as usize == known
-            && let Some(kind) = asked_for
+            && let Some((kind, names_model)) = asked_for
         {
             let kind = beside::word(&mut self.out.names, RawStr(kind));
-            self.out.rows.agents.push(AgentRow { session, agent, kind });
+            self.out.rows.agents.push(AgentRow { session, agent, kind, names_model: *names_model });
         }
         match inner.kind() {
             b"assistant" => drop(self.assistant(&inner, Parent::Unknown, Some(chain))),

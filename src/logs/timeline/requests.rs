@@ -275,6 +275,8 @@ pub struct Chain {
     /// What kind of agent it is (`Explore`, `general-purpose`, the name of an own one); of a main thread: the agent that it was
     /// started as. Empty where the log does not say.
     pub agent_type: Sym,
+    /// Whether the call that ran it names its model.
+    pub names_model: bool,
     /// Its requests in [`Timeline::requests`].
     pub requests: Range<u32>,
     /// Its segments in [`Timeline::segments`].

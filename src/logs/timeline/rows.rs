@@ -190,6 +190,8 @@ pub struct AgentRow {
     /// The subagent, or none: the main thread.
     pub agent: Id,
     pub kind: Sym,
+    /// Whether the call that ran it names its model.
+    pub names_model: bool,
 }
 
 /// The rows of one file.
