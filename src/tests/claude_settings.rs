@@ -523,12 +523,17 @@ fn a_value_goes_that_no_longer_suits_the_work() {
 fn one_clock_that_ran_ahead_makes_no_session_too_old() {
     let split = ClientThresholds::load(&Data::default()).unwrap().split;
     let hour = 3_600_000;
-    let mut starts: Vec<i64> = (0..1_000).map(|at| at * hour).collect();
-    starts.push(10_000 * hour);
-    assert_eq!(split.sides(&starts).filter(Option::is_some).count(), 1_001);
+    let at = |hours: i64| (hours * hour, hours * hour);
+    let mut spans: Vec<(i64, i64)> = (0..1_000).map(at).collect();
+    spans.push(at(10_000));
+    assert_eq!(split.sides(&spans).filter(Option::is_some).count(), 1_001);
     // Of work that went on until then, the last 90 days count.
-    starts.extend((0..1_000).map(|at| (10_000 + at) * hour));
-    assert_eq!(split.sides(&starts).filter(Option::is_some).count(), 1_001);
+    spans.extend((10_000..11_000).map(at));
+    assert_eq!(split.sides(&spans).filter(Option::is_some).count(), 1_001);
+    // A session counts by when it was left: one that was resumed in these days is not too old.
+    spans[7].1 = 10_500 * hour;
+    let sides: Vec<Option<bool>> = split.sides(&spans).collect();
+    assert_eq!((sides[6], sides[7], sides.iter().flatten().count()), (None, Some(true), 1_002));
 }
 
 #[test]

@@ -210,7 +210,8 @@ impl LeverStudy {
     #[must_use]
     pub fn until(&self, known: usize, now_ms: Millis, split: &SplitThresholds) -> Self {
         let places: Vec<usize> = (0..known).filter(|place| self.sessions[*place].last < now_ms).collect();
-        let starts: Vec<Millis> = places.iter().map(|place| self.sessions[*place].first).collect();
+        let span = |place: &usize| (self.sessions[*place].first, self.sessions[*place].last);
+        let spans: Vec<(Millis, Millis)> = places.iter().map(span).collect();
         let session = |(place, is_earlier): (&usize, _)| StudiedSession { is_earlier, ..self.sessions[*place] };
         let trial = |trial: &Trial| Trial {
             sessions: places.iter().map(|place| trial.sessions[*place]).collect(),
@@ -218,7 +219,7 @@ impl LeverStudy {
             ..*trial
         };
         Self {
-            sessions: places.iter().zip(split.sides(&starts)).map(session).collect(),
+            sessions: places.iter().zip(split.sides(&spans)).map(session).collect(),
             trials: self.trials.iter().map(trial).collect(),
             standing: self.standing.clone(),
             versions: self.versions.clone(),

@@ -32,7 +32,7 @@ pub struct ClientThresholds {
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SplitThresholds {
-    /// Days before the last session whose sessions say what holds now.
+    /// Days before the last session: sessions that were worked in since say what holds now.
     pub days: i64,
     /// So many of the latest sessions do in any case.
     pub latest_min: usize,
@@ -80,14 +80,20 @@ pub struct Results {
 }
 
 impl SplitThresholds {
-    /// Of sessions that began at these times, earliest first, whether values are chosen on each, or judged on it; none of one
-    /// that is too old.
-    pub fn sides(&self, starts: &[Millis]) -> impl Iterator<Item = Option<bool>> + use<> {
-        let last = starts.iter().nth_back(starts.len() * self.ahead_percent / 100);
-        let since = last.map_or(NO_TIME, |last| last.saturating_sub(self.days * DAY_MS));
-        let old = starts.partition_point(|start| *start < since).min(starts.len().saturating_sub(self.latest_min));
-        let earlier = (starts.len() - old) as u64 * self.earlier_percent / 100;
-        (0..starts.len()).map(move |place| (place >= old).then(|| ((place - old) as u64) < earlier))
+    /// Of sessions with these first and last times, the one that began earliest first, whether values are chosen on each, or judged
+    /// on it; none of one whose last time is too old.
+    pub fn sides(&self, spans: &[(Millis, Millis)]) -> impl Iterator<Item = Option<bool>> + use<> {
+        let last = spans.iter().nth_back(spans.len() * self.ahead_percent / 100);
+        let since = last.map_or(NO_TIME, |(first, _)| first.saturating_sub(self.days * DAY_MS));
+        let latest = spans.len().saturating_sub(self.latest_min);
+        let counts = |(place, (_, end)): (usize, &(Millis, Millis))| place >= latest || *end >= since;
+        let counting: Vec<bool> = spans.iter().enumerate().map(counts).collect();
+        let earlier = counting.iter().filter(|counts| **counts).count() as u64 * self.earlier_percent / 100;
+        let mut seen = 0;
+        counting.into_iter().map(move |counts| {
+            seen += u64::from(counts);
+            counts.then_some(seen <= earlier)
+        })
     }
 }
 

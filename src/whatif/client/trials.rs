@@ -320,14 +320,12 @@ impl<'b> LeverTrials<'b> {
 
     fn seen(&self) -> Vec<StudiedSession> {
         let (timeline, order) = (self.simulator.timeline, &self.order);
-        let starts: Vec<Millis> = order.iter().map(|session| timeline.sessions[*session as usize].ts_first).collect();
-        let blank = |(&session, is_earlier): (&u32, Option<bool>)| {
+        let blank = |&session: &u32| {
             let Session { project, ts_first: first, .. } = timeline.sessions[session as usize];
             let [cost, subagents] = [Cost::default(); 2];
-            (session, StudiedSession { project, first, last: first, cost, subagents, is_earlier })
+            (session, StudiedSession { project, first, last: first, cost, subagents, is_earlier: None })
         };
-        let sides = self.sheet.split.sides(&starts);
-        let mut seen: BTreeMap<u32, StudiedSession> = order.iter().zip(sides).map(blank).collect();
+        let mut seen: BTreeMap<u32, StudiedSession> = order.iter().map(blank).collect();
         for part in [LeverPart::Main, LeverPart::Subagents] {
             let standing = self.standing(part);
             for (request, cost) in standing.costs(&standing.run) {
@@ -340,6 +338,9 @@ impl<'b> LeverTrials<'b> {
                 seen.last = timeline.request(request).end.max(seen.last);
             }
         }
-        order.iter().filter_map(|session| seen.get(session).copied()).collect()
+        let mut seen: Vec<StudiedSession> = order.iter().filter_map(|session| seen.get(session).copied()).collect();
+        let spans: Vec<(Millis, Millis)> = seen.iter().map(|seen| (seen.first, seen.last)).collect();
+        seen.iter_mut().zip(self.sheet.split.sides(&spans)).for_each(|(seen, side)| seen.is_earlier = side);
+        seen
     }
 }
