@@ -181,14 +181,14 @@ pub enum CameTrue {
     /// early.
     #[strum(serialize = "not clear yet")]
     NotClear,
-    /// What happened fits what was told.
-    #[strum(serialize = "came true")]
+    /// What happened fits what was told; why it happened, no bill tells.
+    #[strum(serialize = "fits what was told")]
     Yes,
     /// It saved more than told.
-    #[strum(serialize = "saves more than told")]
+    #[strum(serialize = "cheaper than told")]
     Better,
     /// It saves less than told, beyond both intervals.
-    #[strum(serialize = "saves, but less than told")]
+    #[strum(serialize = "cheaper, but less than told")]
     Less,
     /// The same, and it may save nothing at all.
     #[strum(serialize = "did not come true")]
