@@ -283,7 +283,7 @@ impl<'a> Commands<'a> {
                 return self.skip_nested(b')');
             }
             Some(b'&' | b'|') => drop(self.take()),
-            Some(b'-') if opens_document => drop(self.take()),
+            Some(b'-' | b'\\') if opens_document => drop(self.take()),
             _ => {}
         }
         self.target = Some(if opens_document { Target::EndMark } else { Target::File });
