@@ -91,7 +91,7 @@ pub fn edges_overview(rows: &[Edge]) -> Table {
         .count("sess.", |row| row.sum.sessions)
         .number("% of from (95 %)", |row| interval(&row.confidence))
         .number("lift", |row| known(row.lift, |lift| format!("{lift:.2}{}", if row.significant { "*" } else { " " })))
-        .number("dep.", |row| format!("{:.2}", row.dependency))
+        .number("dep.", |row| format!("{:.2}", row.dependency).replace('-', "−"))
         .number("gap", |row| known(row.sum.gap_ms_p50, duration))
         .table()
 }
