@@ -8,9 +8,7 @@ pub mod limits;
 pub mod naming;
 pub mod pool;
 pub mod roster;
-pub mod sums;
 pub mod tables;
 
 mod check;
-mod measure;
-mod standing;
+pub mod measure;

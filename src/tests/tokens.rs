@@ -10,9 +10,8 @@ use tiktoken_rs::{CoreBPE, O200K_BASE_PAT_STR};
 
 use crate::base::tokenizer::{Bpe, Counting, Size};
 use crate::facts::tokens::automaton::Automaton;
-use crate::facts::tokens::cache::PieceKey;
 use crate::facts::tokens::splitter::Splitter;
-use crate::facts::tokens::{Counter, automaton, last_cut, merges, piece};
+use crate::facts::tokens::{Counter, PieceKey, automaton, last_cut, merges};
 use crate::tests::log_builder::cases;
 
 static O200K_BASE: LazyLock<CoreBPE> = LazyLock::new(|| tiktoken_rs::o200k_base().unwrap());
@@ -250,8 +249,8 @@ proptest! {
     ) {
         let text: String = fragments.iter().map(|(text, times)| text.repeat(*times)).collect();
         for vocabulary in [&merges::O200K_BASE, &merges::CL100K_BASE] {
-            let whole = piece::count_long(vocabulary, text.as_bytes(), text.len());
-            prop_assert_eq!(piece::count_long(vocabulary, text.as_bytes(), window_bytes), whole);
+            let whole = merges::count_long(vocabulary, text.as_bytes(), text.len());
+            prop_assert_eq!(merges::count_long(vocabulary, text.as_bytes(), window_bytes), whole);
         }
     }
 }

@@ -2,19 +2,18 @@
 //! the bytes of each piece are merged to tokens.
 //!
 //! Almost every piece has been seen before, so nearly all the time goes into splitting ([`splitter`]) and looking up
-//! ([`cache`]).
+//! ([`PieceCache`]).
 
 pub(crate) mod automaton;
-pub(crate) mod cache;
 mod class;
 pub(crate) mod merges;
-pub(crate) mod piece;
 pub(crate) mod splitter;
 
 use std::ops::Range;
 
+use xxhash_rust::xxh3::xxh3_64;
+
 use crate::base::tokenizer::Bpe;
-use crate::facts::tokens::cache::{PieceCache, PieceKey};
 use crate::facts::tokens::merges::Merges;
 use crate::facts::tokens::splitter::Splitter;
 
@@ -65,9 +64,9 @@ impl Counter {
 
 #[inline(never)]
 fn count_piece(merges: &Merges, cache: &mut PieceCache, piece: &[u8]) -> u64 {
-    let Some(key) = PieceKey::new(piece) else { return piece::count(merges, piece) };
+    let Some(key) = PieceKey::new(piece) else { return merges::count(merges, piece) };
     cache.get(key).unwrap_or_else(|| {
-        let count = piece::count(merges, piece);
+        let count = merges::count(merges, piece);
         cache.put(key, count);
         count
     })
@@ -82,3 +81,88 @@ pub fn last_cut(text: &[u8]) -> Option<usize> {
     };
     text.windows(2).rposition(ends).map(|place| place + 1)
 }
+
+/// How many pieces are remembered: 2 MiB, which is what measures fastest.
+const SLOTS_LOG2: u32 = 18;
+const SLOTS: usize = 1 << SLOTS_LOG2;
+const COUNT_BITS: u32 = 16;
+const COUNT_MAX: u64 = (1 << COUNT_BITS) - 1;
+/// Longer pieces are not remembered: they may have more tokens than a slot can say.
+const PIECE_BYTES_MAX: usize = COUNT_MAX as usize;
+/// Up to so many bytes a piece can be read as two words.
+const SHORT_BYTES_MAX: usize = 15;
+
+/// Counts by piece. A piece has one slot and takes it from whatever was there.
+pub struct PieceCache {
+    /// The lower 48 bits of a key and a count. The upper bits of the key are the number of the slot; 0 is a free slot.
+    slots: Box<[u64; SLOTS]>,
+}
+
+impl PieceCache {
+    /// An empty cache.
+    pub fn new() -> Self {
+        Self { slots: vec![0; SLOTS].try_into().expect("the vector is as long as the array") }
+    }
+
+    /// The count that was stored for a piece.
+    #[inline(always)]
+    pub fn get(&self, key: PieceKey) -> Option<u64> {
+        let count = self.slots[key.slot()] ^ key.0 << COUNT_BITS;
+        (1..=COUNT_MAX).contains(&count).then_some(count)
+    }
+
+    /// Stores the count of a piece.
+    pub fn put(&mut self, key: PieceKey, count: u64) {
+        self.slots[key.slot()] = key.0 << COUNT_BITS | count;
+    }
+}
+
+/// Names a piece: one to one up to seven bytes, beyond that by 64 bits of hash.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct PieceKey(u64);
+
+impl PieceKey {
+    /// The key of a piece that is short and not among the last bytes of the text, for which this is quick.
+    #[inline(always)]
+    pub fn quick(text: &[u8], start: usize, end: usize) -> Option<Self> {
+        let window = text.get(start..start + 16)?.first_chunk()?;
+        (end - start <= SHORT_BYTES_MAX).then(|| Self::short(window, end - start))
+    }
+
+    /// The key of any piece that is to be remembered.
+    pub fn new(piece: &[u8]) -> Option<Self> {
+        if piece.len() > SHORT_BYTES_MAX {
+            return (piece.len() <= PIECE_BYTES_MAX).then(|| Self(xxh3_64(piece)));
+        }
+        let mut window = [0; 16];
+        window[..piece.len()].copy_from_slice(piece);
+        Some(Self::short(&window, piece.len()))
+    }
+
+    /// A piece with a 1 behind it makes two words, and the second one, hashed, is mixed into the first one. Up to seven
+    /// bytes the second word is 0, its hash too, and multiplying by an odd number loses nothing.
+    #[inline(always)]
+    fn short(window: &[u8; 16], length: usize) -> Self {
+        let [mask, end] = MASKS[length];
+        let words = u128::from_le_bytes(*window) & mask | end;
+        let product = (words >> 64) * 0xC2B2_AE3D_27D4_EB4F;
+        let second = product as u64 ^ (product >> 64) as u64;
+        Self((words as u64 ^ second).wrapping_mul(0x9E37_79B9_7F4A_7C15))
+    }
+
+    fn slot(self) -> usize {
+        (self.0 >> (u64::BITS - SLOTS_LOG2)) as usize
+    }
+}
+
+/// By length, what of sixteen bytes belongs to a piece, and a 1 behind it.
+static MASKS: [[u128; 2]; SHORT_BYTES_MAX + 1] = {
+    let mut masks = [[0; 2]; SHORT_BYTES_MAX + 1];
+    let mut length = 0;
+    while length < masks.len() {
+        let end = 1 << (8 * length);
+        masks[length] = [end - 1, end];
+        length += 1;
+    }
+    masks
+};
