@@ -7,7 +7,6 @@ pub mod quality;
 pub mod tables;
 
 pub mod compare;
-pub mod declines;
 pub mod edges;
 pub mod fields;
 pub mod follow_ups;

@@ -4,8 +4,8 @@ use serde::Deserialize;
 
 use crate::base::bootstrap::Resampling;
 use crate::logs::values::List;
-use crate::mine::declines::CountedBy;
 use crate::settings::tool_model::{FollowUp, ValueClass};
+use crate::telemetry::effectiveness::CountedBy;
 
 /// All numbers of the planner; the file says where each comes from.
 #[derive(Debug, Clone, PartialEq, Deserialize)]

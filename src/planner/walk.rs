@@ -8,7 +8,6 @@ use crate::base::names::{Names, Sym};
 use crate::base::numbers::saturated;
 use crate::logs::history::Call;
 use crate::logs::trace::{NO_TIME, ResultKind, Status};
-use crate::mine::declines::needed;
 use crate::mine::projections::ToldHistory;
 use crate::mine::runnable::Runnable;
 use crate::planner::bound::OfferedValues;
@@ -29,6 +28,7 @@ use crate::planner::watch::{Match, PrefetchWatch, SentPrefetch};
 use crate::planner::{plan as planner, published};
 use crate::settings::Enrichment;
 use crate::settings::tool_model::FollowUp;
+use crate::telemetry::effectiveness::needed;
 use crate::telemetry::log as event;
 
 /// A planner to be judged.
@@ -94,7 +94,6 @@ pub fn arguments_seen(told: ToldHistory<'_>, wanted: &[bool]) -> BTreeMap<String
     names
 }
 
-/// One planned call.
 struct Planned {
     moment: Opportunity,
     predicted_tokens: u64,
@@ -131,7 +130,6 @@ impl AnswerOffer<'_> {
     }
 }
 
-/// The walk over one context.
 struct ContextWalk<'a> {
     told: ToldHistory<'a>,
     policy: &'a JudgedPlanner<'a>,
@@ -225,7 +223,6 @@ impl<'a> ContextWalk<'a> {
         u64::try_from(row.ts - self.start_ms).unwrap_or_default()
     }
 
-    /// The agent calls.
     fn call(&mut self, call: u32) {
         let index = call as usize;
         let row = &self.told.history.calls[index];

@@ -11,9 +11,9 @@ use crate::base::pseudonyms::Pseudonyms;
 use crate::base::unpack::Packing;
 use crate::facts::encode;
 use crate::facts::inner_formats::InnerFormats;
-use crate::mine::declines::{CountedBy, effectiveness};
 use crate::replay::input::ReplayInput;
 use crate::settings::{create_private, write_private};
+use crate::telemetry::effectiveness::{CountedBy, effectiveness};
 use crate::telemetry::log::{EventLog, NO_ORDER, NO_STEP, RecordedAs, RecordedContent, RecordedEvent};
 use crate::telemetry::{ContextLine, PipelineEvent, SummaryLine};
 

@@ -24,8 +24,7 @@ use crate::planner::prefetches::{PlannerLedger, PrefetchEdge, PrefetchEnd, Prefe
 use crate::planner::report::{PlannerArm, by_tool};
 use crate::planner::selectivity::backtest::{Learned, backtest};
 use crate::planner::selectivity::file::Selectivity;
-use crate::planner::selectivity::odds::{Named, WaitWindow, examples};
-use crate::planner::selectivity::{SHEET, SelectivityThresholds};
+use crate::planner::selectivity::{Named, SHEET, SelectivityThresholds, WaitWindow, examples};
 use crate::planner::stage::{
     CONFIGURED, MINED, PUBLISHED, Planner, PlannerKind, PlannerStage, SELECTIVE, Trained, walk,
 };

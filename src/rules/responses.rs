@@ -16,7 +16,6 @@ use crate::frames::fingerprint::{Fingerprint, Observed, ToolCosts};
 use crate::frames::input::Input;
 use crate::logs::trace::Millis;
 use crate::logs::vocabulary::Vocabulary;
-use crate::mine::declines::{CountedBy, effectiveness};
 use crate::mine::follow_ups::{FollowUps, bounds};
 use crate::mine::observe::{EventGuide, EventSums, class_of};
 use crate::mine::sessions::session_uses_of_events;
@@ -29,7 +28,7 @@ use crate::rules::{mined_planners, statistics};
 use crate::settings::SettingsFile;
 use crate::settings::annotations::{Annotations, is_plain_name};
 use crate::settings::finding::{Evidence, Verdict};
-use crate::telemetry::effectiveness::Effectiveness;
+use crate::telemetry::effectiveness::{CountedBy, Effectiveness, effectiveness};
 use crate::telemetry::log::{EventLog, LogPart, RecordedEvent, Start};
 use crate::telemetry::{Telemetry, TelemetryRules};
 

@@ -19,7 +19,6 @@ pub mod entries;
 pub mod finding;
 pub mod tool_model;
 
-mod check;
 mod document;
 mod draft;
 pub mod effective;

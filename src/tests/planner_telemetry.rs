@@ -7,7 +7,6 @@ use serde_json::{Value, json};
 use super::harness::{Home, Outcome, all_bytes};
 use super::script::{Script, path};
 use crate::base::data::Data;
-use crate::mine::declines::late_invoked;
 use crate::planner::selectivity::file::Selectivity;
 use crate::planner::selectivity::table::{Features, FollowUpLink, ListKind};
 use crate::planner::selectivity::{SHEET, SelectivityThresholds};
@@ -15,6 +14,7 @@ use crate::settings::annotations::Annotations;
 use crate::settings::tool_model::ToolModel;
 use crate::settings::{Effective, SettingsFile};
 use crate::shell::arguments::Exit;
+use crate::telemetry::effectiveness::late_invoked;
 use crate::telemetry::log::{Decline, RecordedEvent, RecordedPlan};
 
 const SESSIONS: usize = 40;

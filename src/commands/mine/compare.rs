@@ -140,7 +140,7 @@ fn read(
         Named::Logs(input, window) => (input, window),
     };
     window::of(window, context.now_ms).map_err(|cause| unreadable(window, &cause))?;
-    let opened = args.export.read((input, window), 0, context);
+    let opened = args.export.read((input, window), (0, None), context);
     let mut input = opened.map_err(|cause| without_logs(window, cause))?;
     input.expect_calls(&args.input).map_err(without_calls)?;
     args.export.tell(&input, (0, args.kept), context)?;

@@ -104,7 +104,7 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<()> {
             .hint("leave out --turns, or count by message"));
     }
     args.html.as_deref().map_or(Ok(()), expect_place)?;
-    let mut input = args.asked.read(0, context)?;
+    let mut input = args.asked.read((0, None), context)?;
     if args.concurrency() == Concurrency::Flat {
         input.report_holds(Holds::Nothing)?;
     }

@@ -14,6 +14,7 @@ use crate::base::pseudonyms::Pseudonyms;
 use crate::base::visible::visible;
 use crate::frames::export as parquet_listing;
 use crate::frames::input::Input;
+use crate::frames::input::timeline::TimelineDetail;
 use crate::logs::overview::Holds;
 use crate::report::numbers::counted;
 use crate::report::table::{Color, Table, TableFormat};
@@ -99,8 +100,8 @@ pub struct MinedArgs {
 
 impl MinedArgs {
     /// [`ExportArgs::read`] of the logs and the window that are asked for.
-    pub fn read(&self, tier: u8, context: &mut Context<'_>) -> Result<Input> {
-        self.export.read((&self.input, &self.window), tier, context)
+    pub fn read(&self, detail: (u8, Option<TimelineDetail>), context: &mut Context<'_>) -> Result<Input> {
+        self.export.read((&self.input, &self.window), detail, context)
     }
 }
 
@@ -198,9 +199,14 @@ impl ExportArgs {
         }
     }
 
-    /// Finds the logs and brings them up to date; `tier` as in [`Input::read`].
-    pub fn read(&self, (args, of): (&InputArgs, &WindowArgs), tier: u8, context: &mut Context<'_>) -> Result<Input> {
-        let mut input = Input::read(args, window::of(of, context.now_ms)?, (tier, None), &self.shared(), context)?;
+    /// Finds the logs and brings them up to date; `detail` as in [`Input::read`].
+    pub fn read(
+        &self,
+        (args, of): (&InputArgs, &WindowArgs),
+        detail: (u8, Option<TimelineDetail>),
+        context: &mut Context<'_>,
+    ) -> Result<Input> {
+        let mut input = Input::read(args, window::of(of, context.now_ms)?, detail, &self.shared(), context)?;
         input.expect_records(args)?;
         input.report_holds(Holds::Calls)?;
         Ok(input)

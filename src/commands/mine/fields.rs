@@ -10,12 +10,10 @@ use crate::commands::mine::export::{ExportForm, MinedArgs};
 use crate::frames::export as parquet_listing;
 use crate::frames::input::Input;
 use crate::frames::input::timeline::TimelineDetail;
-use crate::logs::overview::Holds;
 use crate::mine::fields::{self, CallFields, FieldUses, GroupNumbers};
 use crate::report::numbers::counted;
 use crate::report::table::{self, TableFormat};
 use crate::shell::context::Context;
-use crate::shell::window;
 
 /// The sheet with the thresholds of groups.
 const SHEET: &str = "t2_fields.toml";
@@ -37,11 +35,8 @@ pub struct Args {
 
 /// Reads, sums up, prints.
 pub fn run(args: &Args, context: &mut Context<'_>) -> Result<()> {
-    let output = args.asked.export.shared();
-    let window = window::of(&args.asked.window, context.now_ms)?;
-    let mut input = Input::read(&args.asked.input, window, (0, Some(TimelineDetail::ALL)), &output, context)?;
+    let mut input = args.asked.read((0, Some(TimelineDetail::ALL)), context)?;
     input.expect_calls(&args.asked.input)?;
-    input.report_holds(Holds::Calls)?;
     let numbers = numbers(&input.data)?;
     let mut uses = of_input(&mut input)?;
     let name = |tool: &str| args.asked.export.shown(&context.pseudonyms, tool);

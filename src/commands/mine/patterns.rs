@@ -30,7 +30,7 @@ struct Counted {
 /// Reads, searches, prints.
 pub fn run(args: &Args, context: &mut Context<'_>) -> Result<()> {
     let export = &args.asked.export;
-    let mut input = args.asked.read(0, context)?;
+    let mut input = args.asked.read((0, None), context)?;
     let wanted = input.data.parsed::<patterns::Patterns>("patterns.toml")?.pattern;
     let rules = input.data.parsed::<ToolUseRules>("tool_use.toml")?;
     let words = &input.vocabulary;

@@ -13,12 +13,10 @@ use crate::frames;
 use crate::frames::input::Input;
 use crate::frames::projection::{Hold, MinedProjection};
 use crate::logs::history::History;
-use crate::logs::overview::Holds;
 use crate::logs::values::CallValues;
-use crate::mine::projections::{self, Thresholds, ToldHistory, tables as shown};
+use crate::mine::projections::{self, Thresholds, ToldHistory};
 use crate::report::table::TableFormat;
 use crate::shell::context::Context;
-use crate::shell::window;
 
 /// The sheet with the thresholds.
 const SHEET: &str = "mined_projections.toml";
@@ -38,25 +36,22 @@ pub struct Args {
 
 /// Reads, mines, prints.
 pub fn run(args: &Args, context: &mut Context<'_>) -> Result<()> {
-    let output = args.asked.export.shared();
-    let window = window::of(&args.asked.window, context.now_ms)?;
-    let mut input = Input::read(&args.asked.input, window, (0, None), &output, context)?;
+    let mut input = args.asked.read((0, None), context)?;
     input.expect_calls(&args.asked.input)?;
-    input.report_holds(Holds::Calls)?;
     let question = format!("projections {}", about(&input.data, &input)?);
     let mined = input.remember(&question, mine)?;
     let (rows, left_out) = chosen(args, &context.pseudonyms, mined);
     args.asked.export.tell(&input, (left_out, args.asked.kept), context)?;
     let mut fields = input.fields(json!({ "left_out": left_out }));
-    fields["projections"] = shown::json(&rows);
+    fields["projections"] = projections::json(&rows);
     args.asked.export.send_document(context, "mine projections", fields, |form, out, width| match form {
-        ExportForm::Csv => shown::table(&rows).write(out, TableFormat::Csv, width),
-        ExportForm::Md => shown::table(&rows).write(out, TableFormat::Md, width),
+        ExportForm::Csv => projections::table(&rows).write(out, TableFormat::Csv, width),
+        ExportForm::Md => projections::table(&rows).write(out, TableFormat::Md, width),
         ExportForm::Parquet => frames::export::write_projections(out, &rows, &[]),
         _ => {
-            shown::overview(&rows).write_top(out, TableFormat::Table, width, args.asked.kept.top())?;
-            let links = rows.iter().filter(|row| row.held.is_none()).map(shown::words);
-            let said = links.chain(rows.iter().filter_map(shown::held));
+            projections::overview(&rows).write_top(out, TableFormat::Table, width, args.asked.kept.top())?;
+            let links = rows.iter().filter(|row| row.held.is_none()).map(projections::words);
+            let said = links.chain(rows.iter().filter_map(projections::held));
             said.filter(|_| args.explain).try_for_each(|line| Ok(writeln!(out, "{line}")?))
         }
     })
@@ -67,7 +62,6 @@ pub fn about(data: &Data, input: &Input) -> Result<String> {
     Ok(format!("{} {:?}", data.text(SHEET)?, input.vocabulary.tool_aliases))
 }
 
-/// Mines the input.
 fn mine(input: &mut Input) -> Result<Vec<MinedProjection>> {
     let (history, names) = input.named_history();
     let values = input.values(&history);

@@ -32,7 +32,7 @@ const DIGITS: usize = 16;
 /// Reads, sums up, prints.
 pub fn run(args: &Args, context: &mut Context<'_>) -> Result<()> {
     let export = &args.asked.export;
-    let mut input = args.asked.read(0, context)?;
+    let mut input = args.asked.read((0, None), context)?;
     let words = &input.vocabulary;
     let question = format!("sessions {:?} {:?}", words.read_class_tools, words.tool_aliases);
     let rows: Vec<SessionRowSummary> = input.remember(&question, |input| {

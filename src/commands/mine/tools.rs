@@ -50,7 +50,7 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<()> {
         .hint(format!("leave out --layout or {flag}")));
     }
     let tier = if args.exact { EXACT_TIER } else { 0 };
-    let mut input = args.asked.read(tier, context)?;
+    let mut input = args.asked.read((tier, None), context)?;
     if args.layout == CsvLayout::Published {
         return published(&mut input, &export, args.asked.kept, context);
     }

@@ -10,10 +10,9 @@ use crate::base::stats::Share;
 use crate::mine::projections::ToldHistory;
 use crate::planner::known_tools::KnownTools;
 use crate::planner::opportunities::Opportunity;
-use crate::planner::selectivity::SelectivityThresholds;
 use crate::planner::selectivity::file::Selectivity;
-use crate::planner::selectivity::odds::{Named, WaitWindow, examples};
 use crate::planner::selectivity::table::{JudgedCandidate, LinkCounts};
+use crate::planner::selectivity::{Named, SelectivityThresholds, WaitWindow, examples};
 
 /// What was learned and how it did.
 #[derive(Debug, Clone, PartialEq)]

@@ -9,14 +9,19 @@ pub mod report;
 
 pub mod backtest;
 pub mod file;
-pub mod odds;
 pub mod table;
 
 use serde::Deserialize;
 
 use crate::base::data::fitting;
 use crate::base::error::{Error, Result};
-use crate::planner::selectivity::table::Feature;
+use crate::base::names::Names;
+use crate::logs::values::List;
+use crate::mine::projections::ToldHistory;
+use crate::planner::known_tools::KnownTools;
+use crate::planner::opportunities::{Odds, Opportunity, OpportunityEnd};
+use crate::planner::selectivity::file::Selectivity;
+use crate::planner::selectivity::table::{Estimate, Feature, Features, FollowUpLink, JudgedCandidate, ListKind};
 
 /// The data file.
 pub const SHEET: &str = "selectivity.toml";
@@ -51,5 +56,115 @@ impl SelectivityThresholds {
             Some((key, _)) => Err(Error::failed(format!("{place}: `{key}` is out of range or order"))),
             None => Ok(numbers),
         }
+    }
+}
+
+/// What stands behind the symbols of a moment.
+#[derive(Clone, Copy)]
+pub struct Named<'a> {
+    tools: &'a Names,
+    arguments: &'a Names,
+}
+
+impl<'a> Named<'a> {
+    /// The names of a history and its value models.
+    pub fn new(told: ToldHistory<'a>, known: &'a KnownTools<'_>) -> Self {
+        Self { tools: &known.names, arguments: &told.values.names }
+    }
+
+    fn link(&self, moment: &Opportunity) -> FollowUpLink {
+        FollowUpLink {
+            from: self.tools.text(moment.from).to_owned(),
+            to: self.tools.text(moment.to).to_owned(),
+            argument: self.arguments.text(moment.argument).to_owned(),
+        }
+    }
+}
+
+/// What a moment tells before the agent goes on.
+pub fn features(moment: &Opportunity) -> Features {
+    let has = |flag: u8| moment.flags & flag != 0;
+    let list = if has(List::CONTEXT) {
+        ListKind::Context
+    } else if has(List::FILES) {
+        ListKind::Files
+    } else {
+        ListKind::Lines
+    };
+    Features { found: moment.found.into(), list, rank: moment.new_rank.into(), same_directory: moment.same_parent }
+}
+
+/// How long the planner waits for a call before its prefetch counts as unused.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, strum::IntoStaticStr)]
+#[strum(const_into_str)]
+pub enum WaitWindow {
+    /// The next few calls, which is what every hit is judged by.
+    #[strum(serialize = "calls_near")]
+    Calls,
+    #[strum(serialize = "calls_far")]
+    MoreCalls,
+    /// The next few steps.
+    #[strum(serialize = "steps_near")]
+    Steps,
+}
+
+impl WaitWindow {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Calls, Self::MoreCalls, Self::Steps];
+
+    fn outcome(self, moment: &Opportunity) -> OpportunityEnd {
+        match self {
+            Self::Steps => moment.outcomes.steps_near,
+            Self::Calls => moment.outcomes.calls_near,
+            Self::MoreCalls => moment.outcomes.calls_far,
+        }
+    }
+}
+
+/// The moments that are candidates, as examples judged within a window. What the context has read already is L0's
+/// business, a tool that may not be called ahead is nobody's, and of a list only as many values count as are projected.
+pub fn examples(
+    moments: &[Opportunity],
+    window: WaitWindow,
+    named: &Named<'_>,
+    known: &KnownTools<'_>,
+) -> Vec<JudgedCandidate> {
+    let is_candidate = |moment: &&Opportunity| {
+        let link = &known.get(moment.from).links[usize::from(moment.link)];
+        let is_projected = !moment.already_read && usize::from(moment.new_rank) <= link.arguments_max;
+        is_projected && known.get(moment.to).speculatable
+    };
+    let example = |moment: &Opportunity| JudgedCandidate {
+        session: moment.session,
+        trigger: moment.trigger.into(),
+        link: named.link(moment),
+        features: features(moment),
+        exact: window.outcome(moment) == OpportunityEnd::Exact,
+        target: window.outcome(moment) >= OpportunityEnd::Target,
+    };
+    moments.iter().filter(is_candidate).map(example).collect()
+}
+
+/// Probabilities for the planner: that of the cell, or none at all below the threshold.
+pub struct Selective<'a> {
+    pub learned: &'a Selectivity,
+    /// How.
+    pub numbers: &'a SelectivityThresholds,
+    /// The names behind moments.
+    pub named: Named<'a>,
+}
+
+impl Selective<'_> {
+    /// What is known of a moment.
+    pub fn estimate(&self, moment: &Opportunity) -> Option<Estimate> {
+        self.learned.table.estimate(&self.named.link(moment), &features(moment), self.numbers)
+    }
+}
+
+impl Odds for Selective<'_> {
+    fn of(&self, moment: &Opportunity) -> Option<f64> {
+        let admitted = |estimate: &Estimate| self.learned.threshold.is_some_and(|least| estimate.score() >= least);
+        let estimate = self.estimate(moment).filter(admitted);
+        Some(estimate.map_or(0.0, |estimate| estimate.counts.exact().value()))
     }
 }

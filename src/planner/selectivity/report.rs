@@ -8,10 +8,9 @@ use serde_json::{Map, Value, json};
 
 use crate::base::error::Result;
 use crate::base::stats::Share;
-use crate::planner::selectivity::SelectivityThresholds;
 use crate::planner::selectivity::backtest::{Learned, ThresholdPoint};
-use crate::planner::selectivity::odds::WaitWindow;
 use crate::planner::selectivity::table::{CandidateCounts, FeatureCell, FollowUpLink};
+use crate::planner::selectivity::{SelectivityThresholds, WaitWindow};
 use crate::report::numbers::known;
 use crate::report::share::{self, interval, whole_percent};
 use crate::report::table::{Table, TableBuilder, TableFormat};
