@@ -1,4 +1,5 @@
-//! The command line: which commands there are, the flags they share, and the way from arguments to an exit code.
+//! The command line: which commands there are, the flags they share, and the way from arguments to an exit code; and what
+//! `devboy completions SHELL` and `devboy man` print of it.
 
 use std::ffi::{OsStr, OsString};
 use std::io::{self, Write};
@@ -6,12 +7,11 @@ use std::path::PathBuf;
 
 use clap::{ArgMatches, Parser, Subcommand};
 
-use crate::base::error::FailureKind;
+use crate::base::error::{FailureKind, Result};
 use crate::base::pseudonyms::Pseudonyms;
 use crate::base::visible::Visible;
 use crate::commands::{
-    annotate, completions, cost, doctor, encode, ingest, mine, planner, pool, replay, report, session, share, tune,
-    what_if,
+    annotate, cost, doctor, encode, ingest, mine, planner, pool, replay, report, session, share, tune, what_if,
 };
 use crate::report::sharing::Shared;
 use crate::report::wrapped::Wrapped;
@@ -45,7 +45,7 @@ enum Command {
     Decode(encode::DecodeArgs),
     Ingest(ingest::Args),
     Doctor(doctor::Args),
-    Completions(completions::Args),
+    Completions(CompletionArgs),
     /// Print the manual page.
     Man,
 }
@@ -199,8 +199,8 @@ fn execute(command: Command, context: &mut Context<'_>) -> Exit {
         Command::Decode(args) => encode::decode(&args, context).map(done),
         Command::Ingest(args) => ingest::run(&args, context).map(done),
         Command::Doctor(args) => doctor::run(&args, context),
-        Command::Completions(args) => completions::run(&args, context).map(done),
-        Command::Man => completions::man(context).map(done),
+        Command::Completions(args) => completions(&args, context).map(done),
+        Command::Man => man(context).map(done),
     };
     match outcome {
         // A reader that went away does not change what the command found.
@@ -231,4 +231,49 @@ fn refuse(answer: &clap::Error, context: &mut Context<'_>) -> Exit {
         // A reader that went away changes nothing.
         _ => exit,
     }
+}
+
+/// Print a completion script for a shell.
+#[derive(clap::Args, Debug)]
+struct CompletionArgs {
+    /// The shell.
+    shell: clap_complete::Shell,
+}
+
+/// Prints the script.
+fn completions(args: &CompletionArgs, context: &mut Context<'_>) -> Result<()> {
+    let mut script = Vec::new();
+    clap_complete::generate(args.shell, &mut command(), "devboy", &mut script);
+    Ok(context.out.write_all(&script)?)
+}
+
+/// Prints the manual page, the subcommands' flags included.
+fn man(context: &mut Context<'_>) -> Result<()> {
+    let mut page = Vec::new();
+    let mut command = command();
+    command.build();
+    render(&command, &mut page)?;
+    Ok(context.out.write_all(&page)?)
+}
+
+fn render(command: &clap::Command, page: &mut Vec<u8>) -> Result<()> {
+    let mut own = Vec::new();
+    clap_mangen::Man::new(command.clone()).render(&mut own)?;
+    page.extend_from_slice(with_help(&String::from_utf8_lossy(&own), command).as_bytes());
+    // `help` has every command once more.
+    for sub in command.get_subcommands().filter(|sub| sub.get_name() != "help") {
+        render(sub, page)?;
+    }
+    Ok(())
+}
+
+/// The text of a command with what prints the page of each subcommand in place of the name of a page of its own, as
+/// `devboy-report(1)`, which nobody installs.
+fn with_help(text: &str, command: &clap::Command) -> String {
+    let name = command.get_display_name().unwrap_or_else(|| command.get_name());
+    command.get_subcommands().fold(text.to_owned(), |text, sub| {
+        let page = format!("{name}-{}(1)", sub.get_name()).replace('-', r"\-");
+        let words = sub.get_bin_name().unwrap_or_default().replacen("devboy", "devboy help", 1).replace('-', r"\-");
+        text.replace(&format!("\n{page}\n"), &format!("\n{words}\n"))
+    })
 }

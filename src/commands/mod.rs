@@ -4,7 +4,6 @@
 pub mod cli;
 
 pub mod annotate;
-pub mod completions;
 pub mod config;
 pub mod cost;
 pub mod doctor;

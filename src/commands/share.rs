@@ -27,7 +27,7 @@ use crate::settings::{Effective, write_private};
 use crate::shell::arguments::{InputArgs, OutputArgs};
 use crate::shell::context::Context;
 use crate::shell::window;
-use crate::whatif::shipped::{self, ShippedWorkload};
+use crate::whatif::workload::{self, ShippedWorkload};
 
 /// Write what you add to your team's pool, as counts of whole weeks, into a folder that the team syncs.
 ///
@@ -230,6 +230,6 @@ fn alternatives(
 ) -> Result<Vec<Alternative>> {
     let mut input = Input::read(args, window::ALL, (0, Some(TimelineDetail::default())), output, context)?;
     let timeline = input.timeline(TimelineDetail { tokens: false, words: true })?;
-    let workload = ShippedWorkload::new(timeline, &input.data)?;
-    input.pool.install(|| shipped::alternatives(&workload, &limits.what_if))
+    let shipped = ShippedWorkload::new(timeline, &input.data)?;
+    input.pool.install(|| workload::alternatives(&shipped, &limits.what_if))
 }

@@ -17,7 +17,6 @@ pub mod pipeline;
 pub mod prompt_cache;
 pub mod report;
 pub mod requests;
-pub mod shipped;
 pub mod sim;
 pub mod simulation;
 pub mod sweep;

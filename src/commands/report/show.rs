@@ -13,7 +13,7 @@ use crate::cost::findings::thresholds::FindingThresholds;
 use crate::cost::groups::Label;
 use crate::cost::page::spent::by_money;
 use crate::cost::page::words::{NOT_WORTH, NOTHING_TO_SET, Telling, ToldFinding};
-use crate::cost::page::{self, Page, PageNames, replays};
+use crate::cost::page::{self, Page, PageNames};
 use crate::cost::shown_names::ShownNames;
 use crate::frames::input::Input;
 use crate::report::numbers::date;
@@ -60,7 +60,7 @@ pub fn telling<'p>(
         own_flags: flags(None, None),
         places: args.asked.places(is_shared),
         is_cut,
-        days: replays::days(page, is_cut, input)?,
+        days: page::days(page, is_cut, input)?,
         settings_file: standing::file_words(is_shared, context),
         is_part: args.asked.input.project.is_some(),
         standing,

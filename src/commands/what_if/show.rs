@@ -14,7 +14,7 @@ use crate::frames::input::Input;
 use crate::report::sharing;
 use crate::report::table::TableFormat;
 use crate::shell::context::Context;
-use crate::whatif::report::{self, PolicyReport, csv};
+use crate::whatif::report::{self, PolicyReport, data};
 use crate::whatif::sweep::SweepCell;
 
 /// Writes the figures of the cache under the names of an agent runtime.
@@ -81,7 +81,7 @@ pub fn sweep(
         cells.iter().map(|cell| (cell.values.as_slice(), &cell.report)).collect();
     let form = args.asked.output.form();
     if form == TableFormat::Csv {
-        return csv::sweep(keys, &rows).write(context.out, form, context.width);
+        return data::sweep(keys, &rows).write(context.out, form, context.width);
     }
     let first = rows.first().map(|(_, report)| *report);
     if let Some(off) = first.and_then(report::off_the_bar) {
@@ -104,7 +104,7 @@ pub fn sweep(
 fn in_words(args: &Args, reports: &[PolicyReport], context: &mut Context<'_>) -> Result<()> {
     let form = args.asked.output.form();
     if form == TableFormat::Csv {
-        let table = if args.setting.per_session { csv::sessions(reports) } else { csv::comparison(reports) };
+        let table = if args.setting.per_session { data::sessions(reports) } else { data::comparison(reports) };
         return table.write(context.out, form, context.width);
     }
     if let [one] = reports {

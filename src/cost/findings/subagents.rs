@@ -1,7 +1,7 @@
 //! Subagents on expensive models: what the same tokens cost at the list prices of a cheaper one. Whether that one would have
 //! done the work is in no log, so it is a bound.
 
-use crate::cost::bill;
+use crate::cost::attribution::Charge;
 use crate::cost::findings::levers::Settable;
 use crate::cost::findings::thresholds::Subagents;
 use crate::cost::findings::{BillEvidence, Case, FindingBasis, MadeOf};
@@ -58,7 +58,7 @@ fn is_own(evidence: &BillEvidence<'_>, sheet: &Subagents, chain: &Chain) -> bool
 }
 
 /// What a request would cost with the cheaper model; none if that is not much less.
-fn cheaper(evidence: &BillEvidence<'_>, sheet: &Subagents, request: &Request, charge: &bill::Charge) -> Option<Cost> {
+fn cheaper(evidence: &BillEvidence<'_>, sheet: &Subagents, request: &Request, charge: &Charge) -> Option<Cost> {
     let rates = evidence.workload.prices.rates(&sheet.model, request.start, charge.spent.prompt())?;
     let after = rates.cost(&charge.spent);
     let is_priced = charge.cost.unpriced_tokens + after.unpriced_tokens == 0;

@@ -1,24 +1,39 @@
-//! The first page: what was spent, what stops the waste, what does not pay.
+//! The first page: what was spent, what stops the waste, what does not pay. What people try is replayed first.
 
 pub mod evidence;
 pub mod html;
 pub mod plots;
-pub mod replays;
 pub mod spent;
 pub mod words;
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
+use crate::base::bootstrap::Resampling;
+use crate::base::data::Data;
+use crate::base::error::Result;
+use crate::base::id::Id;
 use crate::cost::findings::BillEvidence;
 use crate::cost::findings::losers::{Loser, losers};
 use crate::cost::findings::search::{BillFinding, findings};
+use crate::cost::findings::thresholds::{FindingThresholds, TriedSetting};
 use crate::cost::page::plots::Plots;
 use crate::cost::page::spent::PageSpent;
+use crate::frames::input::Input;
+use crate::frames::input::timeline::TimelineDetail;
 use crate::logs::timeline::requests::UsedModel;
-use crate::whatif::client::thresholds::Versions;
-use crate::whatif::report::SimulationAccuracy;
+use crate::logs::trace::Millis;
+use crate::logs::window::ALL;
+use crate::settings::claude::levers::Levers;
+use crate::whatif::chosen::{PolicyConfigs, Stack, StackRow};
+use crate::whatif::client::thresholds::{ClientThresholds, Versions};
+use crate::whatif::client::{LeverStudy, LeverTrials, LeverValue};
+use crate::whatif::report::{PolicyReport, SimulationAccuracy};
+use crate::whatif::sim::params::Assigned;
+use crate::whatif::simulation::Simulation;
+use crate::whatif::workload::ShippedWorkload;
 
 /// All that the page says, without any name of a person's: projects are pseudonyms.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
@@ -43,8 +58,8 @@ pub struct Page {
 }
 
 impl Page {
-    /// Makes the page, to be drawn or not.
-    pub fn of(evidence: &BillEvidence<'_>, accuracy: &SimulationAccuracy, is_drawn: bool) -> Self {
+    /// The page made of what was found, to be drawn or not.
+    fn of(evidence: &BillEvidence<'_>, accuracy: &SimulationAccuracy, is_drawn: bool) -> Self {
         let (spent, (findings, not_worth)) =
             rayon::join(|| PageSpent::of(evidence), || rayon::join(|| findings(evidence), || losers(evidence)));
         let (off_bill, bar) = (accuracy.cost_error.share().unwrap_or_default(), accuracy.cost_bar);
@@ -90,4 +105,70 @@ impl PageNames {
     fn named(&self, id: &str, noun: &str) -> String {
         self.0.get(id).cloned().unwrap_or_else(|| format!("{noun} {}", id.get(..DIGITS).unwrap_or(id)))
     }
+}
+
+/// Days that the page is about: from the beginning of its window, or of the logs if they begin later, to its last request.
+pub fn days(page: &Page, is_cut: bool, input: &mut Input) -> Result<i64> {
+    let mut start = input.window.start;
+    if start == ALL.start {
+        return Ok(page.spent.span_days);
+    }
+    if !is_cut {
+        let asked = std::mem::replace(&mut input.window, ALL);
+        let overview = input.overview();
+        input.window = asked;
+        start = overview?.span_ms.map_or(start, |(first, _)| first.max(start));
+    }
+    Ok(page.spent.days_from(start).unwrap_or(page.spent.span_days))
+}
+
+/// Which of the settings that were tried the rules would write: those that `paying` says of a study.
+pub type PayingRule<'r> = &'r (dyn Fn(&LeverStudy, &Resampling, &Data) -> Result<Vec<LeverValue>> + Sync);
+
+/// Replays what the page asks and makes it, to be drawn or not.
+pub fn page(input: &mut Input, is_drawn: bool, now_ms: Millis, paying: PayingRule<'_>) -> Result<Page> {
+    let sheet = FindingThresholds::load(&input.data)?;
+    let levers = Levers::load(&input.data)?;
+    let asked = sheet.tried.iter().map(|tried| Stack::parse(&tried.policy)).collect::<Result<Vec<_>>>()?;
+    let words = asked.iter().any(Stack::asks_for_tools);
+    let timeline = input.timeline(TimelineDetail { tokens: false, words })?;
+    let shipped = ShippedWorkload::new(timeline, &input.data)?;
+    input.pool.install(|| {
+        let (simulation, workload) = (shipped.simulation(), &shipped.workload);
+        // As `tune claude-settings` chooses, so that both say the same.
+        let simulator = simulation.simulator.clone().counting_answers(true);
+        let mut study = LeverTrials::new(&simulator, workload, &input.data, None, &[])?.study();
+        let clients = ClientThresholds::load(&input.data)?;
+        study.versions = clients.versions(&workload.timeline, None, now_ms);
+        let paying = paying(&study, &workload.cells.resampling, &input.data)?;
+        // One by one: a thread that took several at once would be the last to end.
+        let tried = sheet.tried.par_iter().with_max_len(1);
+        let replays: Vec<PolicyReport> =
+            tried.map(|tried| replay(&simulation, &shipped.configs, tried)).collect::<Result<_>>()?;
+        let evidence = BillEvidence {
+            workload,
+            simulator: &simulation.simulator,
+            billed_usd: simulation.billed.cost.nano_usd as f64 / 1e9,
+            apart: &simulation.off_bill.apart,
+            replays: &replays,
+            levers: &levers,
+            study: &study,
+            paying: &paying,
+            sheet: &sheet,
+        };
+        let mut page = Page::of(&evidence, &simulation.off_bill.accuracy, is_drawn);
+        for project in page.findings.iter().filter_map(|finding| finding.project()) {
+            let own = Id::from_hex(project).into_iter().collect();
+            page.versions_in.insert(project.clone(), clients.versions(&workload.timeline, Some(&own), now_ms));
+        }
+        Ok(page)
+    })
+}
+
+/// One replay, as `devboy what-if` makes it.
+fn replay(simulation: &Simulation<'_>, configs: &PolicyConfigs, tried: &TriedSetting) -> Result<PolicyReport> {
+    let stack = Stack::parse(&tried.policy)?;
+    let settings = tried.set.iter().map(|text| Assigned::parse(text, "findings.toml")).collect::<Result<_>>()?;
+    let row = StackRow { name: tried.policy.clone(), stack, settings, is_named: false };
+    simulation.report(&configs.with(&row)?, &row.stack, false)
 }

@@ -1,7 +1,6 @@
 //! The report of a policy, in one shape for all of them: what it saves, what it costs, what it breaks, always together.
 
-pub mod csv;
-mod json;
+pub mod data;
 mod text;
 
 use std::collections::BTreeMap;
@@ -17,7 +16,7 @@ use crate::whatif::sim::cost::Cost;
 use crate::whatif::sim::distance::Distance;
 use crate::whatif::sim::figures::{Deviation, Outcome, RunBill};
 
-pub use crate::whatif::report::json::json;
+pub use crate::whatif::report::data::json;
 pub use text::{
     CLEAR_PARTS, basis, by_cost, clear_parts, comparison, examples, explained, first_line, formulas, headline,
     off_the_bar, sessions, sweep, together, unpriced_of_all, write,
