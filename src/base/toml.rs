@@ -232,7 +232,6 @@ impl<'de> SeqAccess<'de> for ListParts<'_> {
     }
 }
 
-/// The members of a table.
 struct Members<'a> {
     table: &'a dyn TableLike,
     rest: Box<dyn Iterator<Item = (&'a str, &'a Item)> + 'a>,

@@ -31,7 +31,6 @@ pub enum Packing {
     /// Plain JSONL.
     Plain,
     Gzip,
-    /// Zstandard.
     Zstd,
 }
 

@@ -49,7 +49,6 @@ pub struct Args {
     output: OutputArgs,
 }
 
-/// One line of the examination.
 #[derive(serde::Serialize)]
 struct ExaminedLine {
     /// "ok", "warn", "fail", "-" of what need not be there and is not, or nothing of a line that belongs to the one above.

@@ -139,7 +139,6 @@ fn warn(models: &ValueModels, context: &mut Context<'_>) -> Result<()> {
     warn_of_models(of_user, context)
 }
 
-/// The planner with this name.
 fn named<'p, T>(all: &'p [T], name_of: impl Fn(&'p T) -> &'p str, name: &str) -> Result<&'p T> {
     all.iter().find(|one| name_of(one) == name).ok_or_else(|| Error::usage(format!("there is no planner \"{name}\"")))
 }

@@ -81,7 +81,6 @@ fn csv(sums: &[Sum]) -> Table {
         .table()
 }
 
-/// A line of a sum.
 struct SumRow<'s> {
     of: &'s str,
     kind: &'static str,

@@ -62,9 +62,7 @@ impl CostKey {
 pub enum Label {
     /// A name that says nothing about the user: a model, a day, a word of devboy.
     Word(String),
-    /// A tool.
     Tool(String),
-    /// An MCP server.
     Server(String),
     /// A kind of agent, which people may have named themselves.
     Agent(String),

@@ -142,7 +142,6 @@ impl ContextPlaces {
         self.places.iter().map(|place| (place.thing, place.tokens))
     }
 
-    /// Tokens before a place.
     fn before(&self, place: usize) -> u64 {
         place.checked_sub(1).map_or(0, |last| self.places[last].end)
     }

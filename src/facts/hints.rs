@@ -12,7 +12,6 @@ const HANDLE_BYTES_MAX: usize = 8;
 /// How an earlier body was shown.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ShownAs {
-    /// As it stands.
     AsIs,
     /// Re-encoded: a repeat is the same content, not the same bytes.
     Encoded,

@@ -39,7 +39,6 @@ pub enum InnerFormat {
     Diff,
     /// A Markdown heading.
     Md,
-    /// A Markdown table.
     MdTable,
     /// Fenced code with text around it.
     MdWithCode,
@@ -50,7 +49,6 @@ pub enum InnerFormat {
     Yaml,
     /// Frames of a stack.
     StackTrace,
-    /// Numbered lines.
     NumberedList,
     /// A JSON object or array that fills lines of its own.
     InlineJson,

@@ -44,7 +44,6 @@ struct JsonAnswer {
     fields: BTreeMap<Sym, AnswerField>,
 }
 
-/// One field of an answer.
 #[derive(Clone, Copy, Default)]
 struct AnswerField {
     tokens: u64,

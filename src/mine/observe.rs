@@ -134,7 +134,6 @@ fn sums(part: &LogPart<'_>, distances: &[u32]) -> Result<(Vec<EndpointSum>, BTre
     Ok((merged(sums), spans))
 }
 
-/// Adds the spans of other sessions.
 fn add_spans(spans: &mut BTreeMap<Sym, EndpointSpan>, others: impl Iterator<Item = EndpointSpan>) {
     for span in others {
         let whole = spans.entry(span.endpoint).or_insert(EndpointSpan { sessions: 0, ..span });

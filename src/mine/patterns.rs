@@ -111,7 +111,6 @@ impl<'a> PatternSearch<'a> {
 pub enum PatternKind {
     /// A call of one tool soon after one of another.
     Follows,
-    /// Any call.
     Calls,
     /// A poll that says what the one before said.
     Polls,
@@ -119,7 +118,6 @@ pub enum PatternKind {
     Rereads,
     /// An empty answer after an empty answer.
     EmptyRun,
-    /// A large answer.
     Large,
 }
 

@@ -58,7 +58,6 @@ pub struct Prefetch {
 /// What became of a prefetch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum RaceEnd {
-    /// On its way.
     InFlight,
     /// There, not asked for yet.
     Settled,

@@ -111,7 +111,6 @@ pub fn hold_broken(findings: &mut [Finding], rows: &[PromiseCoverage]) -> bool {
     is_held
 }
 
-/// A week of the past.
 struct Week<'w> {
     file: &'w SettingsFile,
     responses: &'w Responses,

@@ -44,7 +44,6 @@ struct Seat {
     llm: Option<KeyPath>,
     /// Name of the tokenizer variant by which it is counted.
     tokenizer: String,
-    /// The ratio there.
     ratio: f64,
     /// Whether no other model is counted by it, and it is no built-in one.
     is_own: bool,

@@ -60,7 +60,6 @@ fn chances(edges: &[FollowUpCount], thresholds: &LinkNumbers) -> ChanceByLag {
 
 type ChanceByLag = BTreeMap<(Sym, Sym, u32), f64>;
 
-/// The judgement of one tool.
 struct ToolJudge<'a> {
     facts: &'a RuleFacts<'a>,
     sheet: &'a RuleThresholds,

@@ -58,7 +58,6 @@ pub struct ActualSavings {
     pub events: u64,
 }
 
-/// One line of the history.
 struct HistoryRow<'j> {
     entry: &'j JournalEntry,
     standing: &'j EntryStanding,

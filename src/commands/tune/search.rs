@@ -93,7 +93,6 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     writing::conclude(&args.write, args.asked.output.quiet, settled, context)
 }
 
-/// The configuration that is searched.
 struct Searched<'a> {
     file: &'a SettingsFile,
     view: &'a View<'a>,

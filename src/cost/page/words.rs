@@ -48,7 +48,6 @@ pub struct Telling<'p> {
 /// What stands already.
 #[derive(PartialEq)]
 pub enum StandingSetting {
-    /// The same value.
     Same {
         words: String,
         /// What to update before the clients in use know what sets it.

@@ -112,7 +112,6 @@ enum SearchEnd {
     Better(Vec<bool>),
     /// What was known is the best.
     NoneBetter,
-    /// There are too many.
     TooMany,
 }
 

@@ -73,7 +73,6 @@ fn next_fence(text: &str, length: usize) -> Option<usize> {
     memchr::memmem::find_iter(text.as_bytes(), fence.as_bytes()).find(starts_line)
 }
 
-/// Letters for alignments.
 const LETTERS: [(char, Alignment); 4] =
     [('-', Alignment::None), ('l', Alignment::Left), ('c', Alignment::Center), ('r', Alignment::Right)];
 

@@ -27,7 +27,6 @@ const NAMES_MAX: usize = 8;
 const NAMED_BYTES_MIN: usize = 16;
 /// Longest string that gets a name, in bytes.
 const NAMED_BYTES_MAX: usize = 160;
-/// Shortest body, in bytes.
 const BODY_BYTES_MIN: usize = 200;
 /// How much of a body is searched for strings to name, in bytes.
 const SEARCHED_BYTES_MAX: usize = 64 << 10;

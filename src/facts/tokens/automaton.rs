@@ -108,11 +108,8 @@ enum PieceState {
     ApostropheLowerL,
     /// `'L`.
     ApostropheUpperL,
-    /// One digit.
     Digit,
-    /// Two digits.
     Digits,
-    /// One symbol.
     Symbol,
     /// Several symbols, or U+0020 and symbols.
     Symbols,

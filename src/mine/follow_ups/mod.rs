@@ -23,7 +23,6 @@ const BATCH_SESSIONS: usize = 64;
 /// Gives the uses of each chain of a session.
 type ChainsOf<'a, S> = dyn Fn(&S) -> Vec<Vec<ToolInStep>> + Sync + 'a;
 
-/// One tool in one step.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct ToolInStep {
     step: u32,
@@ -31,7 +30,6 @@ struct ToolInStep {
     partition: u32,
 }
 
-/// What was counted in one session.
 #[derive(Default)]
 struct SessionCounts {
     /// Steps with each tool.
@@ -143,7 +141,6 @@ fn chances<S: Sync>(
     all.into_iter().collect()
 }
 
-/// Counts one session.
 fn count(chains: Vec<Vec<ToolInStep>>, lags: &[u32]) -> SessionCounts {
     let mut counts = SessionCounts::default();
     if lags.is_empty() {

@@ -80,7 +80,6 @@ impl Frequencies {
 
 /// Tails of the binomial distribution, exact up to rounding.
 pub struct Binomial {
-    /// Logarithms of factorials.
     ln_factorial: Vec<f64>,
 }
 

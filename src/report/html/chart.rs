@@ -211,7 +211,6 @@ fn rectangle(html: &mut Html, (x, y, width, height): (f64, f64, f64, f64), fill:
     html.element("rect", &attributes, |html| _ = html.leaf("title", &[], title));
 }
 
-/// A line through points.
 fn line(html: &mut Html, points: &[(f64, f64)], title: &str) {
     let (d, stroke) = (path(points), color(0));
     let attributes = [

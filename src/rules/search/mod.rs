@@ -307,5 +307,4 @@ fn part(places: &[usize], present: &[SessionTokens]) -> SearchSessions {
     SearchSessions { sessions: places.len() as u64, baseline_tokens, saved_tokens }
 }
 
-/// A change of the configuration.
 type KeyChange = (KeyPath, toml_edit::Value);

@@ -110,13 +110,9 @@ pub enum LeverKind {
     Choice,
     /// A whole number.
     Integer,
-    /// A number.
     Number,
-    /// Yes or no.
     Boolean,
-    /// A text.
     Text,
-    /// A list.
     List,
     /// Keys with values.
     Map,

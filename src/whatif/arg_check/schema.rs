@@ -152,7 +152,6 @@ fn leads_nowhere(reference: &Value) -> SchemaRefusal {
 
 /// Keywords that lead to another part.
 const REFERENCES: [&str; 3] = ["$ref", "$dynamicRef", "$recursiveRef"];
-/// Names of types.
 const TYPES: [&str; 7] = ["array", "boolean", "integer", "null", "number", "object", "string"];
 
 fn named(key: &str, fits: bool) -> Result<(), SchemaRefusal> {

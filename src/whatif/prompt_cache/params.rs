@@ -118,7 +118,6 @@ pub enum CacheLayout {
     #[serde(rename = "static+tail")]
     #[strum(serialize = "static+tail")]
     StaticAndTail,
-    /// No caching.
     None,
 }
 

@@ -22,7 +22,6 @@ struct Reads {
     error: u64,
     /// Tokens read, as simulated.
     simulated: u64,
-    /// As billed.
     billed: u64,
 }
 

@@ -4,7 +4,6 @@ use crate::base::names::TextSet;
 use crate::facts::encode::grouped_paths::{END, GAP};
 use crate::facts::numbered::split_lines;
 
-/// Longest path, in bytes.
 const PATH_BYTES_MAX: usize = 512;
 /// Most numbers in a path between which the one of the line is searched.
 const NUMBERS_MAX: usize = 8;
