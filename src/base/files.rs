@@ -6,6 +6,7 @@
 use std::ffi::OsString;
 use std::fs::{self, DirBuilder, File, Metadata, OpenOptions, TryLockError};
 use std::io::{Error, ErrorKind, Read, Result, Seek, SeekFrom, Write};
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -19,6 +20,9 @@ use crate::base::visible::Shown as _;
 const PATIENCE: Duration = Duration::from_millis(if cfg!(test) { 400 } else { 10_000 });
 /// How often to look whether it is gone.
 const PAUSE: Duration = Duration::from_millis(20);
+
+/// Bytes of a file that are looked at at a time, where it is not held as a whole.
+const PIECE_BYTES: usize = 1 << 17;
 
 /// A step that can fail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -99,10 +103,38 @@ pub fn read_to_string(path: &Path) -> Result<String> {
 /// The content of a file that devboy keeps for itself: not read through a symbolic link. An error if it is a link or no
 /// regular file.
 pub fn read_own(path: &Path) -> Result<Vec<u8>> {
+    whole(open_own(path)?)
+}
+
+/// The hash of all bytes of such a file ([`Id::of`]), and their number: it is not in memory as a whole.
+pub fn sum_of_own(path: &Path) -> Result<(Id, u64)> {
+    let (mut file, mut sum, mut bytes) = (open_own(path)?, Xxh3::new(), 0);
+    let mut piece = vec![0; PIECE_BYTES];
+    loop {
+        match file.read(&mut piece)? {
+            0 => return Ok((Id(sum.digest128().to_be_bytes()), bytes)),
+            read => {
+                sum.update(&piece[..read]);
+                bytes += read as u64;
+            }
+        }
+    }
+}
+
+/// The bytes of such a file from one place to another. An error if it ends before.
+pub fn read_own_part(path: &Path, place: &Range<u64>) -> Result<Vec<u8>> {
+    let mut file = open_own(path)?;
+    file.seek(SeekFrom::Start(place.start))?;
+    let mut bytes = vec![0; (place.end - place.start) as usize];
+    file.read_exact(&mut bytes)?;
+    Ok(bytes)
+}
+
+fn open_own(path: &Path) -> Result<SourceFile> {
     step(WriteStep::Open, path)?;
     no_link_here(path)?;
     let file = without_waiting(OpenOptions::new().read(true), false).open(path);
-    whole(SourceFile::new(regular(file.map_err(|cause| or_link(path, cause))?)?, path))
+    Ok(SourceFile::new(regular(file.map_err(|cause| or_link(path, cause))?)?, path))
 }
 
 /// What lies in a directory, by name; all of it or nothing.

@@ -13,9 +13,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use arrow_array::RecordBatch;
-use bytes::Bytes;
 use parquet::arrow::ArrowWriter;
-use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReaderBuilder};
 use parquet::basic::{Compression, ZstdLevel};
 use parquet::file::properties::{EnabledStatistics, WriterProperties};
 use rayon::prelude::*;
@@ -28,6 +26,7 @@ use crate::facts::body_facts::BodyFacts;
 use crate::frames::columns::ColumnResult;
 use crate::frames::manifest::{LakeSegment, Manifest, StoredSource, Unusable};
 use crate::frames::sealed::Way;
+use crate::frames::stored::{StoredTable, Unreadable};
 use crate::frames::tables::{TABLES, TaggedRows};
 use crate::frames::timelines::{Joined, PackedTimeline};
 use crate::frames::{bodies, manifest, sealed, tables, timelines, values};
@@ -42,8 +41,6 @@ const READER_LOCK: &str = "readers";
 const SEGMENTS_MAX: usize = 8;
 /// Answers kept; a window that moves with the clock asks a new question every time.
 const MEMOS_MAX: usize = 16;
-/// Rows per batch when reading.
-const BATCH_ROWS: usize = 1 << 16;
 /// Rows of a table that are laid out and compressed together: what is being written should not need much room besides.
 const GROUP_ROWS: usize = 1 << 14;
 /// Bytes that go to disk at a time.
@@ -102,9 +99,6 @@ impl std::fmt::Display for Trouble {
         }
     }
 }
-
-/// What a file of a segment holds.
-type SegmentPart<'s> = (&'s LakeSegment, &'static str, Vec<RecordBatch>);
 
 /// What a run found out.
 pub struct Update<'a> {
@@ -292,12 +286,9 @@ impl Lake {
             }
             last.1
         };
-        for (segment, table, batches) in self.read_tables(&self.manifest.segments, tables)? {
-            for batch in batches {
-                tables::read(table, &batch, names, &mut files, &mut file_of)
-                    .map_err(|cause| damaged(segment, table, &cause))?;
-            }
-        }
+        self.each_batch(&self.manifest.segments, tables, &mut |table, batch| {
+            tables::read(table, batch, names, &mut files, &mut file_of)
+        })?;
         Ok(files)
     }
 
@@ -310,28 +301,22 @@ impl Lake {
                 add(file);
             }
         };
-        for (segment, table, batches) in self.read_tables(&self.manifest.segments, &values::TABLES)? {
-            for batch in batches {
-                values::read(table, &batch, names, &mut of).map_err(|cause| damaged(segment, table, &cause))?;
-            }
-        }
+        self.each_batch(&self.manifest.segments, &values::TABLES, &mut |table, batch| {
+            values::read(table, batch, names, &mut of)
+        })?;
         Ok(files)
     }
 
     /// All facts about bodies, by name; `formats` are the names of the formats by number. Facts that something else than
     /// `maker` made serve for logs that are gone: they count as not counted, so that all other bodies are studied again.
     pub fn load_bodies(&self, formats: &[&str], maker: Id) -> Result<Vec<BodyFacts>, Trouble> {
-        let segments = self.manifest.body_segments.iter().rev();
-        let read = segments.map(|segment| Ok((segment.maker, self.load_body_segment(segment, formats)?)));
         let (mut facts, mut others) = (Vec::new(), Vec::new());
-        each_whole(read, |(made_by, mut read)| {
-            if made_by == maker {
-                facts.append(&mut read);
-            } else {
-                read.iter_mut().for_each(|row| row.counted = 0);
-                others.append(&mut read);
-            }
-        })?;
+        let read = self.manifest.body_segments.iter().rev().map(|segment| {
+            let known = if segment.maker == maker { &mut facts } else { &mut others };
+            self.load_body_segment(segment, formats, known)
+        });
+        each_whole(read, |()| ())?;
+        others.iter_mut().for_each(|row: &mut BodyFacts| row.counted = 0);
         // What this maker says comes first and stays, of that the latest.
         facts.append(&mut others);
         facts.sort_by_key(|row| row.body);
@@ -339,21 +324,22 @@ impl Lake {
         Ok(facts)
     }
 
-    /// The facts of one segment. Bodies come group by group, so that no more than a few of them stand in memory twice.
-    fn load_body_segment(&self, segment: &LakeSegment, formats: &[&str]) -> Result<Vec<BodyFacts>, Trouble> {
+    /// Puts the facts of one segment behind others. Bodies come group by group, so that no more than a few of them stand in
+    /// memory twice.
+    fn load_body_segment(
+        &self,
+        segment: &LakeSegment,
+        formats: &[&str],
+        facts: &mut Vec<BodyFacts>,
+    ) -> Result<(), Trouble> {
         let [bodies_table, encodings_table] = bodies::TABLES;
-        let made = |batch: RecordBatch| {
-            let opened = sealed::pass(batch, &self.seal, Way::FromDisk);
-            opened.and_then(|batch| bodies::read(&batch)).map_err(|cause| cause.to_string())
-        };
-        let groups = read_groups(&self.read_file(segment, bodies_table)?, &made);
-        let groups = groups.map_err(|cause| damaged(segment, bodies_table, &cause))?;
-        let mut facts: Vec<BodyFacts> = groups.into_iter().flatten().collect();
-        let read = self.opened(read_batches(self.read_file(segment, encodings_table)?)).and_then(|batches| {
-            bodies::read_encodings(&batches, formats, &mut facts).map_err(|cause| cause.to_string())
-        });
-        read.map_err(|cause| damaged(segment, encodings_table, &cause))?;
-        Ok(facts)
+        let known = facts.len();
+        let groups = self.read_groups(segment, bodies_table, &bodies::read)?;
+        facts.reserve_exact(groups.iter().map(Vec::len).sum());
+        groups.into_iter().for_each(|mut group| facts.append(&mut group));
+        let encodings = self.read_groups(segment, encodings_table, &|batch| Ok(batch.clone()))?;
+        bodies::read_encodings(&encodings, formats, &mut facts[known..])
+            .map_err(|cause| damaged(segment, encodings_table, &cause))
     }
 
     /// What `make` makes of what the sources say for a timeline, by number of the source; of several readings of a source
@@ -368,8 +354,7 @@ impl Lake {
         Ok(files)
     }
 
-    /// The timelines of one segment: first those that stand in one row, by many workers, and then those in several, when
-    /// nothing of the file is in memory any more.
+    /// The timelines of one segment: first those that stand in one row, by many workers, and then those in several.
     fn load_timeline_segment<T: Send>(
         &self,
         segment: &LakeSegment,
@@ -380,18 +365,15 @@ impl Lake {
             sealed::turn_packed(row.rows.to_mut(), &self.seal, Way::FromDisk);
             Some((row.source, make(row)?))
         };
-        let read = |batch: RecordBatch| {
+        let read = |batch: &RecordBatch| {
             let (mut made, mut parts) = (Vec::new(), Vec::new());
             let mut each = |row: PackedTimeline<'_>, around: (u64, u64)| match around {
                 (0, 0) => made.extend(opened(row)),
                 _ => parts.push((row.owned(), around)),
             };
-            let batch = sealed::pass(batch, &self.seal, Way::FromDisk);
-            batch.and_then(|batch| timelines::read(&batch, &mut each)).map_err(|cause| cause.to_string())?;
-            Ok((made, parts))
+            timelines::read(batch, &mut each).map(|()| (made, parts))
         };
-        let groups = read_groups(&self.read_file(segment, table)?, &read);
-        let groups = groups.map_err(|cause| damaged(segment, table, &cause))?;
+        let groups = self.read_groups(segment, table, &read)?;
         let (mut files, mut joined) = (Vec::new(), Joined::default());
         for (made, parts) in groups {
             files.extend(made);
@@ -593,42 +575,42 @@ impl Lake {
         written.collect()
     }
 
-    /// Reads some tables of some segments, in that order. Damage is gathered over all of them.
-    fn read_tables<'s>(
+    /// Hands on the batches of some tables of some segments, in that order, one table after the other: all together are as much
+    /// as what is made of them. Damage is gathered over all of them.
+    fn each_batch(
         &self,
-        segments: &'s [LakeSegment],
+        segments: &[LakeSegment],
         tables: &[&'static str],
-    ) -> Result<Vec<SegmentPart<'s>>, Trouble> {
+        take: &mut dyn FnMut(&str, &RecordBatch) -> ColumnResult<()>,
+    ) -> Result<(), Trouble> {
         let parts = segments.iter().flat_map(|segment| tables.iter().map(move |&table| (segment, table)));
-        let parts: Vec<_> = parts.filter(|(segment, table)| segment.tables.contains_key(*table)).collect();
-        let read = parts.into_par_iter().map(|(segment, table)| {
-            let file = self.read_file(segment, table)?;
-            let batches = self.opened(read_batches(file)).map_err(|cause| damaged(segment, table, &cause))?;
-            Ok((segment, table, batches))
+        let parts = parts.filter(|(segment, table)| segment.tables.contains_key(*table));
+        let read = parts.map(|(segment, table)| {
+            let batches = self.read_groups(segment, table, &|batch| Ok(batch.clone()))?;
+            batches.iter().try_for_each(|batch| take(table, batch)).map_err(|cause| damaged(segment, table, &cause))
         });
-        let read: Vec<Result<_, Trouble>> = read.collect();
-        let mut whole = Vec::new();
-        each_whole(read, |part| whole.push(part))?;
-        Ok(whole)
+        each_whole(read, |()| ())
     }
 
-    /// Batches with their hashes as they were before they went to disk.
-    fn opened(&self, batches: Result<Vec<RecordBatch>, String>) -> Result<Vec<RecordBatch>, String> {
-        let opened = |batch| sealed::pass(batch, &self.seal, Way::FromDisk).map_err(|cause| cause.to_string());
-        batches?.into_iter().map(opened).collect()
-    }
-
-    /// The bytes of a file of a segment, if they are those that were written.
-    fn read_file(&self, segment: &LakeSegment, table: &str) -> Result<Bytes, Trouble> {
+    /// What `made` makes of the row groups of a file of a segment, in order, one worker a group; hashes are as they were before
+    /// they went to disk. An error if its bytes are not those that were written.
+    fn read_groups<T: Send>(
+        &self,
+        segment: &LakeSegment,
+        table: &str,
+        made: &(dyn Fn(&RecordBatch) -> ColumnResult<T> + Sync),
+    ) -> Result<Vec<T>, Trouble> {
         let path = self.segment(segment.number, table);
-        match files::read_own(&path) {
-            Ok(bytes) if segment.tables.get(table) == Some(&Id::of(&bytes)) => Ok(bytes.into()),
-            Ok(_) => Err(damaged(segment, table, &"its checksum does not fit")),
-            Err(cause) if matches!(cause.kind(), ErrorKind::NotFound | ErrorKind::Unsupported) => {
-                Err(damaged(segment, table, &cause))
+        let trouble = |cause: Unreadable| match cause {
+            Unreadable::Disk(cause) if !matches!(cause.kind(), ErrorKind::NotFound | ErrorKind::Unsupported) => {
+                Trouble::Failed(format!("reading {}: {cause}", path.display()))
             }
-            Err(cause) => Err(Trouble::Failed(format!("reading {}: {cause}", path.display()))),
-        }
+            Unreadable::Disk(cause) => damaged(segment, table, &cause),
+            Unreadable::Content(why) => damaged(segment, table, &why),
+        };
+        let file = StoredTable::open(&path, segment.tables.get(table).copied().unwrap_or_default());
+        let made = |batch| made(&sealed::pass(batch, &self.seal, Way::FromDisk)?);
+        file.and_then(|file| file.groups(&made)).map_err(trouble)
     }
 
     fn segment(&self, number: u32, table: &str) -> PathBuf {
@@ -736,29 +718,6 @@ fn mcp_tools(all: &TaggedRows<'_>, names: &Names) -> BTreeSet<String> {
 /// Rows of all tables.
 fn row_count(rows: &FileRows) -> u64 {
     (rows.chains.len() + rows.calls.len() + rows.messages.len() + rows.marks.len() + rows.sessions.len()) as u64
-}
-
-fn read_batches(file: Bytes) -> Result<Vec<RecordBatch>, String> {
-    let reader = ParquetRecordBatchReaderBuilder::try_new(file).map_err(|cause| cause.to_string())?;
-    let batches = reader.with_batch_size(BATCH_ROWS).build().map_err(|cause| cause.to_string())?;
-    batches.collect::<Result<_, _>>().map_err(|cause| cause.to_string())
-}
-
-/// What `made` makes of the row groups of a file, in order, one worker a group.
-fn read_groups<T: Send>(
-    file: &Bytes,
-    made: &(dyn Fn(RecordBatch) -> Result<T, String> + Sync),
-) -> Result<Vec<T>, String> {
-    let metadata = ArrowReaderMetadata::load(file, ArrowReaderOptions::new()).map_err(|cause| cause.to_string())?;
-    let group = |group: usize| {
-        let reader = ParquetRecordBatchReaderBuilder::new_with_metadata(file.clone(), metadata.clone());
-        let batches = reader.with_row_groups(vec![group]).with_batch_size(BATCH_ROWS).build();
-        let batches: Result<Vec<RecordBatch>, _> = batches.map_err(|cause| cause.to_string())?.collect();
-        batches.map_err(|cause| cause.to_string())?.into_iter().map(made).collect::<Result<Vec<T>, String>>()
-    };
-    let groups = (0..metadata.metadata().num_row_groups()).into_par_iter().map(group);
-    let groups: Vec<Vec<T>> = groups.collect::<Result<_, String>>()?;
-    Ok(groups.into_iter().flatten().collect())
 }
 
 /// Batches of one schema as the groups of a new Parquet file; gives its checksum.

@@ -18,6 +18,7 @@ pub mod lake;
 pub mod manifest;
 pub mod packed;
 mod sealed;
+mod stored;
 pub mod sync;
 pub mod tables;
 pub mod timelines;

@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 use super::harness::{Home, session};
 use crate::base::files::faults::Fault;
 use crate::base::files::{self, WriteStep};
+use crate::base::id::Id;
 use crate::frames::lake::{Lake, Trouble, Update};
 use crate::frames::manifest::Maker;
 use crate::frames::tables::TABLES;
@@ -235,6 +236,20 @@ fn a_read_that_fails_in_the_middle_is_no_fact_about_a_log() {
         let report = home.json(&["ingest"]);
         assert_eq!((&report["totals"]["tool_uses"], &report["inputs"]["new"]), (&json!(2400), &json!(1)));
     }
+}
+
+#[test]
+fn a_part_of_a_file_is_all_that_stands_there_or_an_error() {
+    let home = Home::new();
+    let bytes: Vec<u8> = (0..300_000_u32).map(|number| (number % 251) as u8).collect();
+    let (path, length) = (home.path("part"), bytes.len() as u64);
+    fs::write(&path, &bytes).unwrap();
+    assert_eq!(files::sum_of_own(&path).unwrap(), (Id::of(&bytes), length));
+    for place in [0..0, 7..200_000, length - 8..length] {
+        let expected = &bytes[place.start as usize..place.end as usize];
+        assert_eq!(files::read_own_part(&path, &place).unwrap(), expected);
+    }
+    assert!(files::read_own_part(&path, &(length - 8..length + 1)).is_err());
 }
 
 const TUNE: [&str; 3] = ["tune", "from-claude-logs", "--tools"];
