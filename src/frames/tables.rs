@@ -73,9 +73,19 @@ fn scatter<R>(
     files: &mut [(u32, FileRows)],
     of: fn(&mut FileRows) -> &mut Vec<R>,
 ) {
-    for (row, place) in rows.into_iter().zip(places) {
-        if let Some(place) = place {
-            of(&mut files[place].1).push(row);
+    let places: Vec<Option<usize>> = places.collect();
+    let mut rows = rows.into_iter();
+    // Rows come file by file, and there are many files: one that has all its rows here gets no more room than they need.
+    for run in places.chunk_by(|one, next| one == next) {
+        let of_file = rows.by_ref().take(run.len());
+        if let Some(place) = run[0] {
+            let known = of(&mut files[place].1);
+            if known.is_empty() {
+                known.reserve_exact(run.len());
+            }
+            known.extend(of_file);
+        } else {
+            of_file.for_each(drop);
         }
     }
 }

@@ -888,7 +888,10 @@ fn messages(files: &[File<'_>], superseded: &IdSet<Id>, names: &Names) -> (Vec<M
             finished: row.finished,
         })
     };
-    let mut messages: Vec<Message> = out.par_iter().filter_map(message).collect();
+    drop(best);
+    // In one piece: what several workers collect stands in memory twice.
+    let mut messages = Vec::with_capacity(out.len());
+    messages.extend(out.iter().filter_map(message));
     messages.par_sort_unstable_by_key(|message| message.id);
     (messages, duplicates)
 }
