@@ -88,11 +88,9 @@ pub fn send(timeline: &Timeline, stage: &mut dyn Stage) -> Vec<Sent> {
 
 /// What was sent as a run in which nothing is cached or priced.
 pub fn run_of(all: &[Sent]) -> SimulatedRun {
-    let priced = |sent: &Sent| Priced {
-        request: sent.request,
-        spent: Spent { uncached: sent.view.tokens() - 5, write_5m: 5, ..Spent::default() },
-        cost: Cost::default(),
-        shared: 0,
+    let priced = |sent: &Sent| {
+        let spent = Spent { uncached: sent.view.tokens() - 5, write_5m: 5, ..Spent::default() };
+        Priced::new(sent.request, &spent, &Cost::default(), 0)
     };
     let extra = |sent: &Sent| {
         let of = |&call: &ExtraCall| {

@@ -1,5 +1,8 @@
 //! What the reports of policies say about what they do not know: prices, the bill, numbers that cannot be.
 
+use std::borrow::Cow;
+use std::collections::BTreeSet;
+
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
@@ -10,10 +13,10 @@ use super::timeline_builder::Story;
 use crate::base::data::fitting;
 use crate::logs::timeline::requests::Timeline;
 use crate::whatif::prompt_cache::params::{CacheLifetime, CacheRules, Params, TtlPolicy};
-use crate::whatif::sim::cost::Cost;
+use crate::whatif::sim::cost::{Cost, Spent};
 use crate::whatif::sim::money::Prices;
 use crate::whatif::sim::outcome::outcome;
-use crate::whatif::sim::simulator::Simulator;
+use crate::whatif::sim::simulator::{Priced, SimulatedRun, Simulator};
 use crate::whatif::sim::sizes::{BlockSizes, Estimator, SizeRules};
 
 const POLICIES: [&str; 6] = ["prompt-cache", "compaction", "history-trim", "tool-filter", "pick-tools", "all"];
@@ -402,4 +405,20 @@ fn the_distance_to_the_bill_is_that_of_the_cache_that_was_set() {
     assert!(real > 1.0 && (told - real).abs() < 0.1 * real, "{told} {real}");
     let (told, real) = off(&[]);
     assert!(told.abs() < 0.5 && real.abs() < 0.5, "{told} {real}");
+}
+
+/// A run of all requests is held for each setting that is tried.
+#[test]
+fn a_request_of_a_run_takes_little_room_and_a_run_is_copied_only_to_lose_a_price() {
+    assert!(size_of::<Priced>() <= 48);
+    let spent = Spent { read: 1, write_5m: 2, write_1h: 3, uncached: 4, output: u32::MAX.into() };
+    let cost = Cost { nano_usd: 7 << 40, units: 8, unpriced_tokens: 0 };
+    let run = |cost: &Cost| SimulatedRun { requests: vec![Priced::new(5, &spent, cost, 6)], ..SimulatedRun::default() };
+    for cost in [cost, cost.unpriced(&spent)] {
+        let one = run(&cost).requests[0];
+        assert_eq!((one.request, one.spent(), one.cost(), one.shared()), (5, spent, cost, 6));
+    }
+    let (with, without, lacking) = (run(&cost), run(&cost.unpriced(&spent)), BTreeSet::from([5]));
+    assert!(matches!(without.without_prices(&lacking), Cow::Borrowed(_)));
+    assert_eq!(with.without_prices(&lacking).cost(), without.cost());
 }

@@ -36,7 +36,7 @@ fn simulated(timeline: &Timeline, change: impl FnOnce(&mut Params)) -> Simulated
 }
 
 fn reads_and_writes(run: &SimulatedRun) -> Vec<(u64, u64)> {
-    run.requests.iter().map(|priced| (priced.spent.read, priced.spent.write())).collect()
+    run.requests.iter().map(|priced| (priced.spent().read, priced.spent().write())).collect()
 }
 
 /// policies.md 9: six requests of the 1-hour class.
@@ -68,8 +68,8 @@ fn the_golden_chain_is_read_and_written_to_the_token() {
     let run = simulated(&timeline, |_| {});
     assert_eq!(reads_and_writes(&run), GOLDEN);
     let last = run.requests[5];
-    assert_eq!(last.spent, Spent { read: 50_851, write_1h: 39_881, uncached: 8, ..Spent::default() });
-    assert_eq!(last.cost.units, 1_697_102 * u128::from(UNITS_PER_TOKEN / 20));
+    assert_eq!(last.spent(), Spent { read: 50_851, write_1h: 39_881, uncached: 8, ..Spent::default() });
+    assert_eq!(last.cost().units, 1_697_102 * u128::from(UNITS_PER_TOKEN / 20));
 }
 
 #[test]
@@ -79,7 +79,7 @@ fn under_five_minutes_the_golden_chain_loses_everything_in_its_long_pause() {
     let timeline = log.done();
     let run = simulated(&timeline, |params| params.ttl = TtlPolicy::Always(CacheLifetime::FiveMinutes));
     assert_eq!(reads_and_writes(&run)[1], (0, 28_855));
-    assert_eq!(run.requests[5].cost.units, 1_098_887 * u128::from(UNITS_PER_TOKEN / 20));
+    assert_eq!(run.requests[5].cost().units, 1_098_887 * u128::from(UNITS_PER_TOKEN / 20));
 }
 
 #[test]
@@ -155,7 +155,7 @@ fn one_time_for_many_answers_is_no_time() {
     log.says(10).at(100).human(10).ask(0, 10_400, 0);
     let timeline = log.done();
     let run = simulated(&timeline, |params| params.hidden_forks = HiddenForks::Off);
-    let reads: Vec<u64> = run.requests.iter().map(|priced| priced.spent.read).collect();
+    let reads: Vec<u64> = run.requests.iter().map(|priced| priced.spent().read).collect();
     assert_eq!(reads, [0, 10_000, 10_100, 10_200, 0], "the pause is 9,100 s, not 100 s");
 }
 
@@ -167,7 +167,7 @@ fn after_a_compaction_only_the_static_prefix_is_left() {
     log.compaction(Trigger::Auto, Some(100_010), 9_000).ask(16_000, 20_000, 0);
     let run = simulated(&log.done(), |_| {});
     assert_eq!(reads_and_writes(&run)[2], (16_000, 20_000));
-    assert_eq!(run.requests[2].shared, 16_000);
+    assert_eq!(run.requests[2].shared(), 16_000);
 }
 
 #[test]
@@ -213,14 +213,14 @@ fn layouts_decide_what_is_marked() {
     assert_eq!(none.cost().units, 20 * 51_000 * u128::from(UNITS_PER_TOKEN / 20));
     // The static prefix is all 16,000 tokens of the first context.
     let runtime = under(CacheLayout::AgentRuntime);
-    let spent: Vec<Spent> = runtime.requests.iter().map(|priced| priced.spent).collect();
+    let spent: Vec<Spent> = runtime.requests.iter().map(|priced| priced.spent()).collect();
     assert_eq!(spent[0], Spent { write_5m: 16_000, ..Spent::default() });
     assert_eq!(spent[1], Spent { read: 16_000, uncached: 1_000, ..Spent::default() });
     assert_eq!(spent[2], Spent { write_5m: 16_000, uncached: 2_000, ..Spent::default() });
     // For an hour the static prefix, for five minutes the tail: after 1,000 s only the former is left.
     let split = under(CacheLayout::StaticAndTail);
-    assert_eq!(split.requests[0].spent, Spent { write_1h: 16_000, ..Spent::default() });
-    assert_eq!(split.requests[2].spent, Spent { read: 16_000, write_5m: 2_000, ..Spent::default() });
+    assert_eq!(split.requests[0].spent(), Spent { write_1h: 16_000, ..Spent::default() });
+    assert_eq!(split.requests[2].spent(), Spent { read: 16_000, write_5m: 2_000, ..Spent::default() });
     let mixed = simulated(&timeline, |params| {
         params.ttl = TtlPolicy::Mixed { still: CacheLifetime::Hour, tail: CacheLifetime::FiveMinutes };
     });
@@ -229,7 +229,7 @@ fn layouts_decide_what_is_marked() {
         (params.layout, params.double_system) = (CacheLayout::AgentRuntime, Switch::On);
     });
     let again = shipped().cache.system_tokens;
-    assert_eq!(doubled.requests[1].spent, Spent { read: 16_000, uncached: 1_000 + again, ..Spent::default() });
+    assert_eq!(doubled.requests[1].spent(), Spent { read: 16_000, uncached: 1_000 + again, ..Spent::default() });
 }
 
 #[test]
@@ -251,7 +251,7 @@ fn a_look_back_of_twenty_blocks_does_not_find_an_older_breakpoint() {
         let timeline = story(calls);
         let still = sizes(&timeline).prefix[0];
         let run = simulated(&timeline, |params| params.lookback_blocks = lookback);
-        (run.requests[1].spent.read, still)
+        (run.requests[1].spent().read, still)
     };
     assert_eq!(read(9, 20).0, 20_000);
     let (found, still) = read(10, 20);
@@ -269,7 +269,7 @@ fn the_answer_before_a_human_turn_is_cached_by_a_hidden_request() {
     let timeline = log.done();
     let reads = |forks| {
         let run = simulated(&timeline, |params| params.hidden_forks = forks);
-        run.requests.iter().map(|priced| priced.spent.read).collect::<Vec<_>>()
+        run.requests.iter().map(|priced| priced.spent().read).collect::<Vec<_>>()
     };
     assert_eq!(reads(HiddenForks::On), [0, 20_600, 20_620]);
     assert_eq!(reads(HiddenForks::Off), [0, 20_000, 20_620]);
@@ -429,8 +429,8 @@ fn a_stage_that_changes_the_head_leaves_only_the_static_prefix() {
     let run = ground.run(0..1, &mut stages, None);
     let still = ground.priors[5].still;
     for priced in &run.requests[1..] {
-        assert_eq!((priced.spent.read, priced.shared), (still, still));
-        assert!(priced.spent.prompt() < 20_300, "{priced:?}");
+        assert_eq!((priced.spent().read, priced.shared()), (still, still));
+        assert!(priced.spent().prompt() < 20_300, "{priced:?}");
     }
 }
 
@@ -532,8 +532,8 @@ proptest! {
         });
         for priced in &run.requests {
             let request = &timeline.requests[priced.request as usize];
-            prop_assert_eq!(priced.spent.prompt(), request.context());
-            prop_assert!(priced.spent.read <= priced.shared, "{:?}", priced);
+            prop_assert_eq!(priced.spent().prompt(), request.context());
+            prop_assert!(priced.spent().read <= priced.shared(), "{:?}", priced);
         }
     }
 
@@ -542,7 +542,7 @@ proptest! {
         let reads = |class| simulated(&timeline, |params| (params.ttl, params.layout) = (TtlPolicy::Always(class), layout));
         let (five, hour) = (reads(CacheLifetime::FiveMinutes), reads(CacheLifetime::Hour));
         for (five, hour) in five.requests.iter().zip(&hour.requests) {
-            prop_assert!(five.spent.read <= hour.spent.read, "{:?} {:?}", five, hour);
+            prop_assert!(five.spent().read <= hour.spent().read, "{:?} {:?}", five, hour);
         }
     }
 
@@ -579,14 +579,14 @@ proptest! {
         for (index, &(_, _, wait)) in growths.iter().enumerate().take(growths.len() - 1) {
             let before = &timeline.requests[index];
             let cached = before.context() - before.usage.input;
-            prop_assert_eq!(forever.requests[index + 1].spent.read, cached);
+            prop_assert_eq!(forever.requests[index + 1].spent().read, cached);
             let expected = if wait <= 300 { cached } else { 0 };
-            prop_assert_eq!(run.requests[index + 1].spent.read, expected, "after {} s", wait);
+            prop_assert_eq!(run.requests[index + 1].spent().read, expected, "after {} s", wait);
         }
         let alive = simulated(|params| (params.slack_s, params.keepalive_s) = (0, 300));
         for (index, priced) in alive.requests.iter().enumerate().skip(1) {
             let before = &timeline.requests[index - 1];
-            prop_assert_eq!(priced.spent.read, before.context() - before.usage.input, "kept alive");
+            prop_assert_eq!(priced.spent().read, before.context() - before.usage.input, "kept alive");
         }
     }
 
@@ -624,7 +624,7 @@ proptest! {
         let run = ground.baseline();
         for chain in &timeline.chains {
             let first = run.requests.iter().find(|priced| chain.requests.contains(&priced.request)).unwrap();
-            prop_assert!(first.spent.read <= ground.priors[first.request as usize].still);
+            prop_assert!(first.spent().read <= ground.priors[first.request as usize].still);
         }
     }
 }
@@ -653,14 +653,14 @@ proptest! {
         for (turn, &lost) in lost.iter().enumerate() {
             let (with, without) = (&run.requests[turn + 1], &never.requests[turn + 1]);
             let cached = 40_000 + 1_000 * turn as u64;
-            prop_assert_eq!(without.spent.read, cached);
+            prop_assert_eq!(without.spent().read, cached);
             // The rate at such places with one loss in so many more; nothing else stood before any of them.
             let at_place = (before + 1) as f64 / (turn as u64 + weight.turn) as f64;
             let believed = weight.occasion as f64;
             let rate = (before as f64 + believed * at_place) / (turn as f64 + believed);
             let expected = if before == 0 { 0.0 } else { (cached - 10_000) as f64 * rate };
-            prop_assert!(((cached - with.spent.read) as f64 - expected).abs() <= 1.0, "turn {}", turn);
-            prop_assert_eq!(with.spent.prompt(), without.spent.prompt());
+            prop_assert!(((cached - with.spent().read) as f64 - expected).abs() <= 1.0, "turn {}", turn);
+            prop_assert_eq!(with.spent().prompt(), without.spent().prompt());
             before += u64::from(lost);
         }
     }
@@ -673,7 +673,7 @@ proptest! {
         let blind = |last: bool| {
             let timeline = with_losses(&[&lost[..], &[last]].concat());
             let run = simulated(&timeline, |params| params.hidden_forks = HiddenForks::Estimated);
-            run.requests.last().map(|priced| priced.spent)
+            run.requests.last().map(|priced| priced.spent())
         };
         prop_assert_eq!(blind(last), blind(!last));
     }

@@ -98,14 +98,14 @@ fn a_compaction_reads_no_more_than_the_static_prefix_and_writes_the_rest() {
     let baseline = bench.run(|| None);
     let compacted = bench.run(|| Some(bench.compaction(&params(), CompactionTrigger::Tokens(40_000))));
     // 18,000 + 6,000, and 8,000 a turn: request 4 (the third prompt) has 34,000, request 5 has 40,000.
-    let contexts: Vec<u64> = baseline.requests[..6].iter().map(|priced| priced.spent.prompt()).collect();
+    let contexts: Vec<u64> = baseline.requests[..6].iter().map(|priced| priced.spent().prompt()).collect();
     assert_eq!(contexts, [18_000, 24_000, 26_000, 32_000, 34_000, 40_000]);
     assert_eq!(compacted.requests[..5], baseline.requests[..5]);
     assert_eq!((compacted.extra[0].request, compacted.extra[0].call.cause), (5, "summary"));
     assert_eq!((compacted.extra[0].call.read, compacted.extra[0].call.output), (40_000, 3_000));
     let (after, prefix) = (compacted.requests[5], bench.sizes.prefix[0]);
-    assert!(after.spent.read <= prefix && after.spent.prompt() < 40_000);
-    assert_eq!(after.spent.prompt() - after.spent.read, after.spent.write());
+    assert!(after.spent().read <= prefix && after.spent().prompt() < 40_000);
+    assert_eq!(after.spent().prompt() - after.spent().read, after.spent().write());
     // Two units a token read and a hundred a token of the summary (in twentieths of an input token).
     assert_eq!(compacted.extra[0].cost.units, (2 * 40_000 + 100 * 3_000) * 10);
 }
@@ -141,7 +141,7 @@ fn a_session_taken_up_in_another_file_is_simulated_as_if_it_had_one() {
         let bench = Bench::new(log.done());
         let stills: Vec<u64> = bench.sizes.priors.iter().map(|prior| prior.still).collect();
         let run = bench.run(|| Some(bench.compaction(&params(), CompactionTrigger::Tokens(60_000))));
-        (stills, run.requests.iter().map(|priced| priced.spent).collect::<Vec<_>>(), run.extra.len())
+        (stills, run.requests.iter().map(|priced| priced.spent()).collect::<Vec<_>>(), run.extra.len())
     };
     let (stills, spent, compactions) = told(false);
     assert!(compactions > 0 && stills.iter().all(|still| *still < 18_000), "{stills:?}");
@@ -268,9 +268,9 @@ proptest! {
         let (cleared, baseline) = (bench.run(|| Some(Box::new(stage))), bench.run(|| None));
         for (cleared, baseline) in cleared.requests.iter().zip(&baseline.requests) {
             // What was cleared before is shorter from then on, in both directions of the bill.
-            let removed = baseline.spent.prompt() - cleared.spent.prompt();
-            prop_assert!(cleared.spent.read + removed >= baseline.spent.read);
-            prop_assert!(cleared.shared + removed >= baseline.shared);
+            let removed = baseline.spent().prompt() - cleared.spent().prompt();
+            prop_assert!(cleared.spent().read + removed >= baseline.spent().read);
+            prop_assert!(cleared.shared() + removed >= baseline.shared());
         }
     }
 }

@@ -391,7 +391,7 @@ fn a_run_reads_what_can_be_read_and_names_what_the_bill_says() {
         },
     );
     let [_, warm, cold] = run.requests.as_slice() else { panic!("{:?}", run.requests) };
-    assert_eq!((warm.spent.read, warm.spent.write(), cold.spent.read), (50_000, 1_000, 0));
+    assert_eq!((warm.spent().read, warm.spent().write(), cold.spent().read), (50_000, 1_000, 0));
     assert_eq!(causes, [None, None, Some(Cause::TtlExpiry)]);
 }
 

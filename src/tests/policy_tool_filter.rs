@@ -696,13 +696,13 @@ fn a_fixed_list_is_read_from_the_cache_and_a_changed_one_is_written_anew() {
     assert_eq!((appended.extra.len(), rebuilt.extra.len()), (1, 1));
     // The request with the miss: appended, all that was sent before is still good; rebuilt, nothing is.
     assert_eq!(
-        appended.requests[1].shared,
-        baseline.requests[1].shared - size("Task", 3_000) - size("Web", 3_000) + fallback()
+        appended.requests[1].shared(),
+        baseline.requests[1].shared() - size("Task", 3_000) - size("Web", 3_000) + fallback()
     );
-    assert_eq!((rebuilt.requests[1].shared, rebuilt.requests[1].spent.read), (0, 0));
-    assert!(rebuilt.requests[2].spent.read > 20_000, "from there on the new head is cached");
+    assert_eq!((rebuilt.requests[1].shared(), rebuilt.requests[1].spent().read), (0, 0));
+    assert!(rebuilt.requests[2].spent().read > 20_000, "from there on the new head is cached");
     let recent = Params { predictor: Predictor::Recency, learn: false, ..always(&["Read"]) };
-    assert_eq!(run(Some(recent)).requests[3].shared, 0, "another set in the second turn");
+    assert_eq!(run(Some(recent)).requests[3].shared(), 0, "another set in the second turn");
 }
 
 /// Two requests with a pause between them; the second calls a tool that it was not shown.
@@ -722,7 +722,7 @@ fn missed_after(seconds: i64, layout: CacheLayout, expand: Expand) -> (Spent, Sp
     let filter = filter(&timeline, &Params { expand, ..always(&["Read"]) }, Some(&tools));
     let run = Simulator::new(&timeline, &sizes, &oracle, &prices).run(0..1, &mut [filter.stage()], None);
     assert_eq!(run.extra.len(), 1);
-    (run.extra[0].spent, run.requests[1].spent)
+    (run.extra[0].spent, run.requests[1].spent())
 }
 
 #[test]

@@ -68,10 +68,10 @@ fn line(simulation: &Simulation<'_>, row: &StackRow, simulated: Option<&Priced>,
             "write": request.usage.cache_creation,
             "uncached": request.usage.input,
         },
-        "baseline": log.spent,
-        "simulated": simulated.map(|priced| priced.spent),
-        "shared": simulated.map(|priced| priced.shared),
-        "iet": simulated.map(|priced| priced.cost.iet()),
+        "baseline": log.spent(),
+        "simulated": simulated.map(Priced::spent),
+        "shared": simulated.map(Priced::shared),
+        "iet": simulated.map(|priced| priced.cost().iet()),
     })
 }
 

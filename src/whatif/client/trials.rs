@@ -24,7 +24,7 @@ use crate::whatif::sim::breakage::rows::{Break, Strength, penalties, steps};
 use crate::whatif::sim::breakage::{BreakWatch, Detectors};
 use crate::whatif::sim::cache_sim::written;
 use crate::whatif::sim::cost::{Cost, Spent};
-use crate::whatif::sim::distance;
+use crate::whatif::sim::distance::{self, Apart};
 use crate::whatif::sim::simulator::{Priced, SimulatedRun, Simulator};
 use crate::whatif::sim::view::{Stage, StageJournal};
 use crate::whatif::workload::Workload;
@@ -39,7 +39,8 @@ pub struct LeverTrials<'b> {
     /// What stands, replayed: of subagents apart only where their cache lives otherwise.
     before: Replayed,
     before_of_subagents: Option<Replayed>,
-    blind: SimulatedRun,
+    /// How far the log as simulated without its bill is off, by session, part and model.
+    off_bill: BTreeMap<(u32, bool, Sym), Apart>,
     sheet: ClientThresholds,
     compaction: CompactionThresholds,
     params: CompactionParams,
@@ -120,7 +121,7 @@ impl<'b> LeverTrials<'b> {
             standing: standing.to_vec(),
             before: Replayed::default(),
             before_of_subagents: None,
-            blind: SimulatedRun::default(),
+            off_bill: BTreeMap::new(),
             sheet: ClientThresholds::load(data)?,
             reattached: reattached(&workload.timeline, &workload.sizes, &params, &compaction),
             compaction,
@@ -132,9 +133,13 @@ impl<'b> LeverTrials<'b> {
         let of_subagents =
             || (!lives_alike(standing)).then(|| trials.replay(standing, lifetime(standing, LeverPart::Subagents)));
         let before = || trials.replay(standing, lifetime(standing, LeverPart::Main));
-        let ((before, of_subagents), blind) =
-            rayon::join(|| rayon::join(before, of_subagents), || foretold_cost(simulator));
-        (trials.before, trials.before_of_subagents, trials.blind) = (before, of_subagents, blind);
+        let key = |request: u32| {
+            let (session, is_main) = trials.place(request);
+            (session, is_main, simulator.timeline.request(request).model)
+        };
+        let off_bill = || distance::by(simulator, &foretold_cost(simulator), key);
+        let ((before, of_subagents), off_bill) = rayon::join(|| rayon::join(before, of_subagents), off_bill);
+        (trials.before, trials.before_of_subagents, trials.off_bill) = (before, of_subagents, off_bill);
         Ok(trials)
     }
 
@@ -261,13 +266,13 @@ impl<'b> LeverTrials<'b> {
         };
         let answer = |priced: &Priced| {
             let request = self.simulator.timeline.request(priced.request);
-            let input = Spent { output: 0, ..priced.spent };
-            priced.cost.less(&self.simulator.tariff.cost(request.model, request.start, &input))
+            let input = Spent { output: 0, ..priced.spent() };
+            priced.cost().less(&self.simulator.tariff.cost(request.model, request.start, &input))
         };
         for priced in &before.requests {
             add(priced.request, &|sides| {
                 sides.requests += 1;
-                sides.unpriced += u64::from(priced.cost.unpriced_tokens > 0);
+                sides.unpriced += u64::from(priced.cost().unpriced_tokens > 0);
                 sides.answers_before += answer(priced);
             });
         }
@@ -285,9 +290,8 @@ impl<'b> LeverTrials<'b> {
                 });
             }
         }
-        for priced in &self.blind.requests {
-            let units = distance::apart(self.simulator, priced).units();
-            add(priced.request, &|sides| sides.error_units += units);
+        for (&(session, _, model), apart) in self.off_bill.iter().filter(|((_, is_main, _), _)| part.has(*is_main)) {
+            sides.entry((session, model)).or_default().error_units += apart.units();
         }
         sides
     }

@@ -54,14 +54,14 @@ pub fn summariser(run: &SimulatedRun) -> SummariserTokens {
 
 /// Tokens of the contexts of a run, as they were sent.
 pub fn contexts(run: &SimulatedRun) -> Percentiles {
-    percentiles(run.requests.iter().map(|priced| priced.spent.prompt()).collect())
+    percentiles(run.requests.iter().map(|priced| priced.spent().prompt()).collect())
 }
 
 /// Tokens that the requests right after a compaction wrote to the cache.
 fn rewritten(run: &SimulatedRun, fired: &[&CompactionAttempt]) -> u64 {
     let requests: BTreeSet<u32> = fired.iter().map(|attempt| attempt.request).collect();
     let after = run.requests.iter().filter(|priced| requests.contains(&priced.request));
-    after.map(|priced| priced.spent.write()).sum()
+    after.map(|priced| priced.spent().write()).sum()
 }
 
 /// Medians of requests and of human turns from one compaction to the next of its chain.

@@ -107,7 +107,7 @@ fn readable(simulator: &Simulator<'_>, baseline: &SimulatedRun, seconds: u32) ->
         };
         count.n += request.context();
         if idle.is_some_and(|idle| idle <= lives) {
-            count.k += priced.shared.min(request.context());
+            count.k += priced.shared().min(request.context());
         }
     }
     count

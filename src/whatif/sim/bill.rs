@@ -60,16 +60,16 @@ pub fn compare(simulator: &Simulator<'_>, run: &Blind, counts: impl Fn(&Request)
         let billed = spent(request, simulator.oracle.cache.class_unknown);
         found.requests += 1;
         found.read_billed += billed.read;
-        found.read_simulated += priced.spent.read;
-        found.read_error += billed.read.abs_diff(priced.spent.read);
+        found.read_simulated += priced.spent().read;
+        found.read_error += billed.read.abs_diff(priced.spent().read);
         found.cost_billed += simulator.tariff.cost(request.model, request.start, &billed);
         found.cost_simulated +=
-            simulator.tariff.cost(request.model, request.start, &Spent { output: 0, ..expected.spent });
+            simulator.tariff.cost(request.model, request.start, &Spent { output: 0, ..expected.spent() });
         let Some(before) = before else { continue };
-        let exact = billed.read == priced.spent.read;
+        let exact = billed.read == priced.spent().read;
         if request.marks.has(Marks::HUMAN) {
             found.human_turns_exact.count(exact);
-            let off = billed.read.abs_diff(priced.spent.read);
+            let off = billed.read.abs_diff(priced.spent().read);
             found.human_turns_close.count(off * CLOSE <= request.context());
         } else if is_warm(simulator, before, priced.request) {
             found.warm_tool_turns.count(exact);

@@ -21,15 +21,15 @@ pub fn outcome(timeline: &Timeline, baseline: &SimulatedRun, policy: &SimulatedR
     for priced in &baseline.requests {
         let cell = cells.of(timeline, priced.request);
         cell.requests += 1;
-        cell.unpriced_requests += u64::from(priced.cost.unpriced_tokens > 0);
-        cell.baseline += RunBill { spent: priced.spent, cost: priced.cost };
+        cell.unpriced_requests += u64::from(priced.cost().unpriced_tokens > 0);
+        cell.baseline += RunBill { spent: priced.spent(), cost: priced.cost() };
     }
     for priced in &policy.requests {
-        let bill = RunBill { spent: priced.spent, cost: priced.cost };
+        let bill = RunBill { spent: priced.spent(), cost: priced.cost() };
         cells.of(timeline, priced.request).policy += bill;
     }
     let prompts =
-        |run: &SimulatedRun| run.requests.iter().map(|priced| i128::from(priced.spent.prompt())).sum::<i128>();
+        |run: &SimulatedRun| run.requests.iter().map(|priced| i128::from(priced.spent().prompt())).sum::<i128>();
     out.tokens_removed = prompts(&baseline) - prompts(&policy);
     // Of a cache that is kept alive the log has such calls, too.
     for &Extra { request, spent, cost, .. } in &baseline.extra {

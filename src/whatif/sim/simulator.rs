@@ -10,6 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::sync::Arc;
 
+use crate::base::numbers::saturated;
 use crate::logs::timeline::requests::{Marks, NONE, Request, SegmentCause, Timeline};
 use crate::logs::trace::{Millis, Place};
 use crate::whatif::prompt_cache::params::{CacheRules, HiddenForks};
@@ -24,16 +25,50 @@ use crate::whatif::sim::view::{
 };
 use crate::whatif::sim::{laid_out, sizes};
 
-/// One request as it was sent and billed in this run.
+/// One request as it was sent and billed in this run. There is one for each request of the log in each run that is compared, so
+/// it takes little room: tokens of one request are counted in 32 bits, and its cost has its price or none.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Priced {
     /// Index into [`Timeline::requests`].
     pub request: u32,
+    /// In the order of the fields of [`Spent`].
+    spent: [u32; 5],
+    shared: u32,
+    has_price: bool,
+    nano_usd: u64,
+    units: u64,
+}
+
+impl Priced {
+    /// A request with its tokens, their cost, and the leading tokens that were the same as in the context before.
+    pub fn new(request: u32, spent: &Spent, cost: &Cost, shared: u64) -> Self {
+        let wide = |sum: u128| u64::try_from(sum).unwrap_or(u64::MAX);
+        Self {
+            request,
+            spent: [spent.read, spent.write_5m, spent.write_1h, spent.uncached, spent.output].map(saturated),
+            shared: saturated(shared),
+            has_price: cost.unpriced_tokens == 0,
+            nano_usd: wide(cost.nano_usd),
+            units: wide(cost.units),
+        }
+    }
+
     /// Its tokens; no output, unless answers count.
-    pub spent: Spent,
-    pub cost: Cost,
+    pub fn spent(&self) -> Spent {
+        let [read, write_5m, write_1h, uncached, output] = self.spent.map(u64::from);
+        Spent { read, write_5m, write_1h, uncached, output }
+    }
+
+    /// What they cost.
+    pub fn cost(&self) -> Cost {
+        let cost = Cost { nano_usd: self.nano_usd.into(), units: self.units.into(), unpriced_tokens: 0 };
+        if self.has_price { cost } else { cost.unpriced(&self.spent()) }
+    }
+
     /// Leading tokens that were the same as in the context before: no more than these could be read.
-    pub shared: u64,
+    pub fn shared(&self) -> u64 {
+        self.shared.into()
+    }
 }
 
 /// A call besides those of the log.
@@ -63,7 +98,7 @@ impl SimulatedRun {
     /// All requests, then the extra calls with the request of each; only the former count as requests.
     pub fn parts(&self) -> impl Iterator<Item = (u32, Total)> {
         let requests =
-            self.requests.iter().map(|one| (one.request, Total { requests: 1, spent: one.spent, cost: one.cost }));
+            self.requests.iter().map(|one| (one.request, Total { requests: 1, spent: one.spent(), cost: one.cost() }));
         let extra = self.extra.iter().map(|one| (one.request, Total { requests: 0, spent: one.spent, cost: one.cost }));
         requests.chain(extra)
     }
@@ -95,14 +130,16 @@ impl SimulatedRun {
         self.parts().filter(|(_, part)| part.cost.unpriced_tokens > 0).map(|(request, _)| request)
     }
 
-    /// The run without the money of these requests.
+    /// The run without the money of these requests: itself if it has none of theirs.
     pub fn without_prices(&self, lacking: &BTreeSet<u32>) -> Cow<'_, Self> {
-        if lacking.is_empty() {
+        let is_priced =
+            |(request, part): (u32, Total)| part.cost != part.cost.unpriced(&part.spent) && lacking.contains(&request);
+        if lacking.is_empty() || !self.parts().any(is_priced) {
             return Cow::Borrowed(self);
         }
         let mut run = self.clone();
         for priced in run.requests.iter_mut().filter(|priced| lacking.contains(&priced.request)) {
-            priced.cost = priced.cost.unpriced(&priced.spent);
+            priced.has_price = false;
         }
         for extra in run.extra.iter_mut().filter(|extra| lacking.contains(&extra.request)) {
             extra.cost = extra.cost.unpriced(&extra.spent);
@@ -188,9 +225,10 @@ impl<'a> Simulator<'a> {
         let twice = if params.double_system.is_on() { cache.system_tokens } else { 0 };
         let priced = |priced: &Priced| {
             let request = self.timeline.request(priced.request);
-            let Spent { output, .. } = priced.spent;
-            let spent = Spent { uncached: priced.spent.prompt() - twice, output, ..Spent::default() };
-            Priced { cost: self.tariff.cost(request.model, request.start, &spent), spent, ..*priced }
+            let sent = priced.spent();
+            let spent = Spent { uncached: sent.prompt() - twice, output: sent.output, ..Spent::default() };
+            let cost = self.tariff.cost(request.model, request.start, &spent);
+            Priced::new(priced.request, &spent, &cost, priced.shared())
         };
         SimulatedRun { requests: run.requests.iter().map(priced).collect(), extra: Vec::new(), ..*run }
     }
@@ -428,7 +466,7 @@ impl Driver<'_, '_, '_> {
         let spent = Spent { output: self.simulator.answer(request), ..self.expected(foreseen, &ask, prior) };
         let cost = tariff.cost(request.model, request.start, &spent);
         if request.counts() {
-            self.run.requests.push(Priced { request: index, spent, cost, shared: common.shared });
+            self.run.requests.push(Priced::new(index, &spent, &cost, common.shared));
         }
         self.last = Some(Last { request: index, tokens: context, end });
         for (call, before) in calls.drain(..).zip(before) {
