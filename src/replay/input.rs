@@ -27,7 +27,7 @@ use crate::telemetry::log::{
 pub struct ReplayInput {
     /// What is replayed.
     pub tape: Tape,
-    /// What happened.
+    /// What happened, without the messages.
     pub history: History,
     /// Project of each session: the directory that it began in, as a pseudonym.
     pub projects: Vec<Id>,
@@ -42,22 +42,25 @@ pub struct ReplayInput {
 impl ReplayInput {
     /// Lays out what the input holds; with a model, as if that one had answered in every session.
     pub fn new(model: Option<&str>, input: &mut Input) -> Result<Self> {
-        let (history, names) = input.named_history();
+        let (mut history, names) = input.named_history();
         let window = input.window.clone();
         let repeats = totals::repeats(input.corpus(), window);
         input.let_go_of_rows();
-        let bodies = input.bodies();
-        let words = &input.vocabulary;
         let models = match model {
             Some(model) => vec![model.to_owned(); history.sessions.len()],
             None => sessions::models_of_sessions(&history, &names),
         };
-        let uses = sessions::session_uses(&history, &names, &words.read_class_tools);
+        let uses = sessions::session_uses(&history, &names, &input.vocabulary.read_class_tools);
         let profile = |(model, session): (String, crate::base::stats::SessionUse)| {
             let class = classify_agent(session.calls, session.read_calls, session.compactions);
             SessionProfile { model, class }
         };
         let profiles = models.into_iter().zip(uses).map(profile).collect();
+        let context_tokens = sessions::tokens_entered(&history);
+        // Nothing else is asked of them, and the facts about bodies need the room.
+        history.messages = Vec::new();
+        let bodies = input.bodies();
+        let words = &input.vocabulary;
         let lines_min = input.formats.range_lines_min;
         let annotations = Annotations::load(&input.data)?;
         let endpoint_of = |tool: &str, class: &str| endpoint(words, &annotations, tool, class);
@@ -66,7 +69,7 @@ impl ReplayInput {
         Ok(Self {
             tape,
             projects: history.sessions.iter().map(|session| session.project).collect(),
-            context_tokens: sessions::tokens_entered(&history),
+            context_tokens,
             plain_repeats: [repeats.eligible_ge200, repeats.repeat_unlimited, repeats.repeat_lru5],
             paper: crate::replay::savings::paper_claim(&input.data)?,
             history,

@@ -4,6 +4,7 @@ use std::sync::{Arc, LazyLock};
 
 use rayon::prelude::*;
 
+use crate::base::allocator;
 use crate::base::body_shape::Showing;
 use crate::base::id::{Id, IdMap, IdSet};
 use crate::base::names::Names;
@@ -190,6 +191,8 @@ impl Tape {
         let quotes = quotes(history, &facts);
         let (mut facts, place) = in_order_of_use(history, facts);
         keep_quoted(&mut facts, &quotes);
+        // Texts are half of what was known, and what comes next is in large blocks.
+        allocator::give_back_small_blocks();
         let mut endpoints: Vec<Endpoint> = Vec::new();
         let mut known = std::collections::BTreeMap::new();
         let mut responses = Vec::with_capacity(history.calls.len());
@@ -324,6 +327,7 @@ fn in_order_of_use(history: &History, mut facts: Vec<BodyFacts>) -> (Vec<BodyFac
     facts.retain(|row| place.contains_key(&row.body));
     facts.sort_by_cached_key(|row| place[&row.body]);
     facts.dedup_by_key(|row| row.body);
+    facts.shrink_to_fit();
     (facts, place)
 }
 

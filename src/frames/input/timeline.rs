@@ -96,6 +96,8 @@ impl Input {
         let files = named.chain(piped).collect::<Vec<_>>();
         let mut timeline = self.pool.install(|| assemble(files, rules.shrink_tokens_min));
         timeline.name_fast();
+        // The rows of all files were as much as the timeline is.
+        allocator::give_back_small_blocks();
         Ok(timeline.within(&self.window))
     }
 
