@@ -97,9 +97,9 @@ impl FrameGroup<'_> {
         Ok(sum.value().extract().unwrap_or_default())
     }
 
-    /// Different numbers in a column without nulls.
+    /// Different numbers in a column (`u32`). Polars would hand each group to threads of its own and wait for them.
     pub(super) fn distinct(&self, name: &str) -> Result<u64> {
-        Ok(self.column(name)?.n_unique().map_err(fault)? as u64)
+        Ok(self.counts(name)?.len() as u64)
     }
 
     /// How often each number stands in a column (`u32`).
