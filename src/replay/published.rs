@@ -111,7 +111,7 @@ impl Host<'_> {
         sums.by_encoders += facts.published.map_or(0, |size| tokens.saturating_sub(counting.tokens(&size)));
         // Endpoints without L0 fill the cache all the same.
         self.cache.insert(ShownBody { body: response.body, response: index, shown: ShownAs::AsIs });
-        policy.drop_invalidated(self.tape, &mut self.cache);
+        self.scenario.drop_invalidated(self.tape, response, &mut self.cache);
     }
 }
 

@@ -39,7 +39,9 @@ pub struct EndpointPolicy {
     pub template: Option<u8>,
     /// Whether a call changes a file: cached reads of it are stale then.
     pub mutates_files: bool,
-    /// Endpoints whose cached answers a call makes stale, by number.
+    /// Number of its tool.
+    tool: u32,
+    /// Tools whose cached answers a call makes stale, by number.
     pub invalidates: Vec<u32>,
     /// What whoever runs the pipeline can do with its answers.
     pub reached: WithinReach,
@@ -49,14 +51,6 @@ impl EndpointPolicy {
     /// Whether a call makes anything stale.
     pub(super) fn makes_stale(&self) -> bool {
         self.mutates_files || !self.invalidates.is_empty()
-    }
-
-    /// Drops the answers of the endpoints that a call makes stale.
-    pub(super) fn drop_invalidated(&self, tape: &Tape, cache: &mut DedupCache) {
-        if !self.invalidates.is_empty() {
-            let endpoint = |response: u32| tape.responses[response as usize].endpoint;
-            cache.drop_if(|entry| self.invalidates.contains(&endpoint(entry.response)));
-        }
     }
 }
 
@@ -172,7 +166,16 @@ impl Scenario {
         if policy.mutates_files && call.path.is_some() {
             cache.drop_if(|entry| tape.is_read_of(entry.response, call.path));
         }
-        policy.drop_invalidated(tape, cache);
+        self.drop_invalidated(tape, call, cache);
+    }
+
+    /// Drops the answers of the tools that a call makes stale.
+    pub(super) fn drop_invalidated(&self, tape: &Tape, call: &Response, cache: &mut DedupCache) {
+        let policy = |response: &Response| &self.endpoints[response.endpoint as usize];
+        let invalidates = &policy(call).invalidates;
+        if !invalidates.is_empty() {
+            cache.drop_if(|entry| invalidates.contains(&policy(&tape.responses[entry.response as usize]).tool));
+        }
     }
 
     /// Tokens of the answers that may be changed.
@@ -288,18 +291,15 @@ fn router(settings: &Settings, extended: bool) -> Vec<Routed> {
     encode::REGISTER.iter().map(routed).collect()
 }
 
-/// Endpoints of a tool, by number.
-type ByTool<'t> = BTreeMap<&'t str, Vec<u32>>;
+/// Tools with their numbers.
+type ToolNumbers<'t> = BTreeMap<&'t str, u32>;
 
 fn endpoint_policies(settings: &Settings, tape: &Tape) -> Vec<EndpointPolicy> {
-    let mut by_tool = ByTool::new();
-    for (number, endpoint) in (0..).zip(&tape.endpoints) {
-        by_tool.entry(&endpoint.tool).or_default().push(number);
-    }
-    tape.endpoints.iter().map(|endpoint| endpoint_policy(settings, &by_tool, endpoint)).collect()
+    let tools: ToolNumbers<'_> = (0..).zip(&tape.endpoints).map(|(number, one)| (one.tool.as_str(), number)).collect();
+    tape.endpoints.iter().map(|endpoint| endpoint_policy(settings, &tools, endpoint)).collect()
 }
 
-fn endpoint_policy(settings: &Settings, by_tool: &ByTool<'_>, endpoint: &Endpoint) -> EndpointPolicy {
+fn endpoint_policy(settings: &Settings, tools: &ToolNumbers<'_>, endpoint: &Endpoint) -> EndpointPolicy {
     let keys = endpoint.keys();
     let own = || keys.iter().filter_map(|key| settings.endpoint_overrides.get(key));
     let switched = keys.iter().find_map(|key| settings.dedup.enabled_per_endpoint.get(key).copied());
@@ -307,10 +307,7 @@ fn endpoint_policy(settings: &Settings, by_tool: &ByTool<'_>, endpoint: &Endpoin
     let is_active = |number: u8| settings.templates.active.iter().any(|name| number_of(name) == number);
     let template = template.map(number_of).filter(|number| *number != u8::MAX && is_active(*number));
     let model = settings.tool_model_for(&endpoint.tool, endpoint.shipped.as_ref());
-    let stale: BTreeSet<&String> = model.map(|model| model.invalidates.iter().collect()).unwrap_or_default();
-    let mut invalidates: Vec<u32> =
-        stale.into_iter().filter_map(|tool| by_tool.get(tool.as_str())).flatten().copied().collect();
-    invalidates.sort_unstable();
+    let stale = model.into_iter().flat_map(|model| &model.invalidates);
     EndpointPolicy {
         dedup: own().find_map(|own| own.dedup_enabled).or(switched).unwrap_or(true),
         body_bytes_min: u32::try_from(
@@ -319,7 +316,8 @@ fn endpoint_policy(settings: &Settings, by_tool: &ByTool<'_>, endpoint: &Endpoin
         .unwrap_or(u32::MAX),
         template,
         mutates_files: endpoint.kind == ToolKind::FileMutate,
-        invalidates,
+        tool: tools[endpoint.tool.as_str()],
+        invalidates: stale.filter_map(|tool| tools.get(tool.as_str()).copied()).collect(),
         reached: WithinReach::Changes,
     }
 }

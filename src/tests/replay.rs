@@ -338,6 +338,22 @@ fn a_shipped_value_model_drops_answers_unless_the_tool_has_a_block() {
 }
 
 #[test]
+fn what_a_call_makes_stale_is_known_by_tool_however_many_endpoints_that_has() {
+    let mut story = one_body();
+    let shipped = Some(ToolModel { invalidates: vec!["Read".into()], ..ToolModel::default() });
+    let endpoint = |number: u32| Endpoint {
+        tool: "Read".into(),
+        class: number.to_string(),
+        kind: ToolKind::FileRead,
+        shipped: shipped.clone(),
+    };
+    story.tape.endpoints.extend((0..100).map(endpoint));
+    let scenario = Scenario::new(&story.settings, &story.tape, OPTIONS);
+    assert!(scenario.endpoints[3..].iter().all(|policy| policy.invalidates.len() == 1));
+    assert_eq!(story.again(0).show(1, |r| r.endpoint = 50).again(0).last(), SentAs::AsIs);
+}
+
+#[test]
 fn an_endpoint_without_l0_stays_out_of_the_cache() {
     let off = || one_body().set("dedup.enabled_per_endpoint.Bash", "false");
     assert_eq!(off().show(0, |r| r.endpoint = 1).show(0, |r| r.endpoint = 1).last(), SentAs::AsIs);
