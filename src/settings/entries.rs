@@ -260,13 +260,16 @@ impl Journal {
     /// How each entry stands now.
     pub fn standings(&self) -> Vec<EntryStanding> {
         let mut standings: Vec<EntryStanding> = vec![EntryStanding::default(); self.entries.len()];
+        let mut undos_of: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
         for (position, entry) in self.entries.iter().enumerate().rev() {
-            let later = position + 1..self.entries.len();
-            let is_undo = |later: &usize| self.entries[*later].undoes.as_ref() == Some(&entry.id);
             // Later entries have been looked at already; an undo that is undone itself counts for nothing.
-            let undos: Vec<usize> = later.filter(is_undo).filter(|later| standings[*later].holds()).collect();
+            let undos = undos_of.get(entry.id.as_str()).cloned().unwrap_or_default();
             let back: BTreeSet<&str> = undos.iter().flat_map(|undo| self.entries[*undo].keys()).collect();
-            standings[position] = EntryStanding { is_whole: entry.keys().all(|key| back.contains(key)), undos };
+            let standing = EntryStanding { is_whole: entry.keys().all(|key| back.contains(key)), undos };
+            if let Some(undone) = entry.undoes.as_deref().filter(|_| standing.holds()) {
+                undos_of.entry(undone).or_default().insert(0, position);
+            }
+            standings[position] = standing;
         }
         standings
     }
@@ -276,7 +279,8 @@ impl Journal {
         let Some(place) = self.entries.iter().position(|entry| entry.id == id) else { return BTreeMap::new() };
         let (known, later) = self.entries.split_at(place + 1);
         // An undo of this entry, or of a later one, only takes back what is looked at already.
-        let is_earlier = |undone: &String| known[..place].iter().any(|entry| entry.id == *undone);
+        let earlier: BTreeSet<&String> = known[..place].iter().map(|entry| &entry.id).collect();
+        let is_earlier = |undone: &String| earlier.contains(undone);
         let standings = self.standings().split_off(place + 1);
         let mut changed = BTreeMap::new();
         for (entry, standing) in later.iter().zip(standings).filter(|(one, _)| one.undoes.iter().all(is_earlier)) {

@@ -321,6 +321,18 @@ fn an_entry_holds_until_an_undo_that_holds_takes_it_back() {
     assert_eq!(journal(all).standings()[0].undos, [3, 5]);
 }
 
+/// To seek the undos of each entry among all later ones would not end.
+#[test]
+fn a_long_journal_is_gone_through_once() {
+    let entry = |number: u32| JournalEntry {
+        id: number.to_string(),
+        undoes: (number % 2 == 1).then(|| (number - 1).to_string()),
+        ..JournalEntry::default()
+    };
+    let journal = Journal { entries: (0..200_000).map(entry).collect(), ..Journal::default() };
+    assert_eq!(journal.standings().iter().filter(|standing| standing.is_undone()).count(), 100_000);
+}
+
 #[test]
 fn entries_are_found_by_file_and_by_the_start_of_their_id() {
     let mut journal = journal(&[("ab1", &[], None), ("ab2", &[], None), ("b", &[], None)]);
