@@ -6,7 +6,7 @@ use proptest::prelude::*;
 
 use super::plain_driver::{PREFIX, Sent, blocks, run_of, send};
 use super::timeline_builder::Story;
-use crate::logs::timeline::requests::{BlockKind, SegmentCause, Timeline, Trigger};
+use crate::logs::timeline::requests::{BlockKind, NONE, Segment, SegmentCause, Timeline, Trigger};
 use crate::whatif::clearing::{Cleared, Micro, ResultSize, plan};
 use crate::whatif::clearing::{clearings, replayed};
 use crate::whatif::compaction::CompactionThresholds;
@@ -245,6 +245,21 @@ fn what_was_cleared_or_compacted_before_does_not_count_again() {
     let found = replayed(&log.done(), &CompactionThresholds::shipped().params.micro, CompactionThresholds::shipped());
     let totals: Vec<u64> = found.checks.iter().map(|check| check.total_tokens).collect();
     assert_eq!((totals, found.equal.k), (vec![75_000, 65_000], 2));
+}
+
+/// To look through the segments of all chains for each clearing would not end.
+#[test]
+fn a_clearing_is_held_against_its_own_chain() {
+    let mut log = Story::new();
+    for number in 0..4_000 {
+        log.session(&number.to_string(), "/p").human(10).ask(0, 1_000, 1).calls("Bash", "", 5).result(400_000);
+        log.ask(1_000, 10, 1).clearing(100_000, 100_000, &[number]).segment(SegmentCause::Shrink).ask(1_000, 10, 1);
+    }
+    let mut timeline = log.done();
+    let of_others = Segment { chain: NONE, ..timeline.segments[0].clone() };
+    timeline.segments.resize(2_000_000, of_others);
+    let found = replayed(&timeline, &CompactionThresholds::shipped().params.micro, CompactionThresholds::shipped());
+    assert_eq!((found.checks.len(), found.equal.k), (4_000, 4_000));
 }
 
 /// Clears what has just been cleared.

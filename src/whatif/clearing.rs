@@ -256,17 +256,18 @@ impl<'a> ClearingRule<'a> {
         self.sheet.client.clears(self.timeline.names.text(self.timeline.calls[call as usize].tool))
     }
 
-    /// Results among blocks, and others behind them, that still stand there.
+    /// Results among blocks, and others behind them, that still stand there; those of the calls `done` are gone.
     fn results(
         &self,
         blocks: impl Iterator<Item = u32>,
         arrived: impl Iterator<Item = (u32, u32)>,
-        done: &BTreeSet<u32>,
+        done: [&BTreeSet<u32>; 2],
     ) -> Vec<Sized> {
         let blocks = blocks.map(|block| &self.timeline.blocks[block as usize]);
         let results = blocks.filter(|block| block.kind == BlockKind::ToolResult && block.call != NONE);
         let all = results.map(|block| (block.call, block.chars)).chain(arrived);
-        let standing = all.filter(|(call, _)| !done.contains(call) && self.is_clearable(*call));
+        let is_done = |call: &u32| done.iter().any(|done| done.contains(call));
+        let standing = all.filter(|(call, _)| !is_done(call) && self.is_clearable(*call));
         standing.map(|(call, chars)| (call, self.sheet.client.estimate(chars))).collect()
     }
 
@@ -292,14 +293,13 @@ impl<'a> ClearingRule<'a> {
     /// Calls whose results went before a clearing without a record of it.
     fn unlogged(&self, clearing: &Clearing, done: &BTreeSet<u32>) -> BTreeSet<u32> {
         let mut gone = BTreeSet::new();
-        let segments = self.timeline.segments.iter();
-        let own = |segment: &&Segment| segment.chain == clearing.chain && segment.requests.start < clearing.request;
-        let segments: Vec<&Segment> = segments.filter(own).collect();
-        let compacted = segments.iter().rposition(|segment| segment.cause == SegmentCause::Compaction);
-        let since = segments[compacted.unwrap_or(0)..].iter();
-        for request in since.filter_map(|segment| self.shrinks(segment)) {
-            let known: BTreeSet<u32> = done.union(&gone).copied().collect();
-            let results = self.results(ShownBlocks::to(self.timeline, request).blocks(), iter::empty(), &known);
+        let own = self.timeline.chain(clearing.chain).segments.clone();
+        let segments = &self.timeline.segments[own.start as usize..own.end as usize];
+        let before = &segments[..segments.partition_point(|segment| segment.requests.start < clearing.request)];
+        let compacted = before.iter().rposition(|segment| segment.cause == SegmentCause::Compaction);
+        for request in before[compacted.unwrap_or(0)..].iter().filter_map(|segment| self.shrinks(segment)) {
+            let blocks = ShownBlocks::to(self.timeline, request);
+            let results = self.results(blocks.blocks(), iter::empty(), [done, &gone]);
             let (calls, freed) = self.cleared(&results);
             if freed <= self.lost(request) {
                 gone.extend(calls);
@@ -325,8 +325,7 @@ impl<'a> ClearingRule<'a> {
     }
 
     fn check(&self, clearing: &Clearing, done: &BTreeSet<u32>, unlogged: &BTreeSet<u32>) -> ClearingCheck {
-        let done: BTreeSet<u32> = done.union(unlogged).copied().collect();
-        let results = self.in_context(clearing, &done);
+        let results = self.in_context(clearing, [done, unlogged]);
         let (predicted, saved_tokens) = self.cleared(&results);
         let logged = self.named(clearing);
         let not_in_logs = clearing.calls.iter().filter(|id| self.call(clearing, **id).is_none());
@@ -346,7 +345,7 @@ impl<'a> ClearingRule<'a> {
     }
 
     /// What stood in the context when it was cleared.
-    fn in_context(&self, clearing: &Clearing, done: &BTreeSet<u32>) -> Vec<Sized> {
+    fn in_context(&self, clearing: &Clearing, done: [&BTreeSet<u32>; 2]) -> Vec<Sized> {
         let requests = &self.timeline.chain(clearing.chain).requests;
         let opens_empty = |request: u32| {
             let segment = &self.timeline.segments[self.timeline.request(request).segment as usize];
