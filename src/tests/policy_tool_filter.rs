@@ -7,6 +7,7 @@ use proptest::prelude::*;
 use serde_json::json;
 
 use crate::base::data::{Data, fitting};
+use crate::base::id::work;
 use crate::logs::timeline::requests::{BlockKind, NONE, SegmentCause, Timeline, Trigger};
 use crate::tests::timeline_builder::{Story, change_word};
 use crate::whatif::catalog::read::Spec;
@@ -609,6 +610,18 @@ fn inferred_sizes_share_what_the_system_prompt_leaves() {
     assert_eq!(definitions.tokens, [334, 333, 333]);
     assert_eq!(found.removed_tokens, Some(2 * 666));
     assert!(found.notes.iter().any(|note| note.starts_with("inferred")));
+}
+
+#[test]
+fn what_a_project_used_is_gathered_once_for_all_its_chains() {
+    let steps = |sessions: usize| {
+        let session: &[Turn<'_>] = &[(&["go"], &[&["Read"]])];
+        let timeline = log(&vec![session; sessions]);
+        let params = Params { system_tokens: Some(PREFIX - 1_000), ..always(&["Read"]) };
+        let filter = filter(&timeline, &params, None);
+        work::of(|| (0..timeline.chains.len() as u32).for_each(|chain| drop(filter.definitions(&timeline, chain))))
+    };
+    assert!(steps(400) <= 5 * steps(100));
 }
 
 #[test]

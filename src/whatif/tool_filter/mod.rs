@@ -9,11 +9,13 @@ pub mod params;
 pub mod result;
 pub mod tables;
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde_json::json;
 
 use crate::base::error::{Error, Result};
+use crate::base::id::Id;
 use crate::logs::timeline::requests::Timeline;
 use crate::whatif::arg_check::outcome as arg_check;
 use crate::whatif::arg_check::outcome::PROVIDER_TITLE;
@@ -43,6 +45,8 @@ pub struct Filter {
     predictions: Predictions,
     successions: Successions,
     prefixes: Option<Vec<u64>>,
+    /// The tools that each project used.
+    used: BTreeMap<Id, ToolSet>,
     /// By tool: what a shorter description saves.
     trimmed: Vec<u64>,
     fallback_tokens: u64,
@@ -83,6 +87,7 @@ impl Filter {
                 every_request: false,
             },
             successions: Successions::new(timeline, &inventory),
+            used: inventory.used_by_project(timeline),
             stop: tools.stop.clone(),
             predictions,
             prefixes: prefixes.map(<[u64]>::to_vec),
@@ -121,7 +126,7 @@ impl Filter {
             (DefinitionSource::Inferred, Some(system)) => {
                 let session = timeline.session_of_chain(chain);
                 let project = timeline.sessions[session as usize].project;
-                self.inventory.inferred_sizes(timeline, project, prefix.unwrap_or(0), system)
+                self.inventory.inferred_sizes(&self.used[&project], prefix.unwrap_or(0), system)
             }
             (DefinitionSource::Given | DefinitionSource::Logged, _) => {
                 self.inventory.sizes(prefix, self.params.catalog.timeline)

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::ops::Range;
+use std::sync::Arc;
 
 use crate::logs::timeline::requests::Timeline;
 use crate::logs::trace::Place;
@@ -35,6 +36,8 @@ pub(crate) struct FilterSums<'a> {
     filter: &'a Filter,
     found: ToolFilter,
     regret: Vec<ToolRegret>,
+    /// By tool: requests that were shown it.
+    shown: Vec<u64>,
     /// Tokens of the fallback.
     added_tokens: u64,
     /// Requests with a miss, and tokens of the definitions that they missed.
@@ -52,6 +55,7 @@ impl<'a> FilterSums<'a> {
             filter,
             found: ToolFilter::default(),
             regret: filter.inventory.tools.iter().map(regret).collect(),
+            shown: vec![0; filter.inventory.tools.len()],
             added_tokens: 0,
             missed_requests: 0,
             missed_tokens: 0,
@@ -64,13 +68,13 @@ impl<'a> FilterSums<'a> {
     fn chain(&mut self, chain: u32) {
         let plan = self.filter.plan(self.timeline, chain);
         let definitions = self.filter.definitions(self.timeline, chain);
-        let mut head_before = None;
+        let mut head_before: Option<&Arc<ToolSet>> = None;
         for turn in &plan.turns {
             if let Some(turn) = counted_part(self.timeline, turn) {
                 self.turn(&plan, &turn);
             }
             for (request, step) in turn.clone().zip(plan.steps_of(turn)) {
-                let changed = head_before.replace(step.head.clone()).is_some_and(|before| before != step.head_before);
+                let changed = head_before.replace(&step.head).is_some_and(|before| *before != step.head_before);
                 if self.timeline.request(request).counts() {
                     self.request(request, step, definitions.as_ref());
                     self.found.set_changes += u64::from(changed) + u64::from(step.head != step.head_before);
@@ -116,15 +120,16 @@ impl<'a> FilterSums<'a> {
             regret.misses += 1;
             regret.missed_context_tokens += context;
         }
-        for (tool, regret) in (0u32..).zip(&mut self.regret) {
-            regret.requests_hidden += u64::from(!step.head.contains(&tool));
-        }
+        step.head.iter().for_each(|&tool| self.shown[tool as usize] += 1);
     }
 
     fn done(mut self) -> ToolFilter {
         let misses = self.regret.iter().map(|tool| tool.misses).sum();
         self.found.misses = Portion { k: misses, n: self.found.calls };
         self.found.break_even = self.break_even();
+        for (regret, shown) in self.regret.iter_mut().zip(&self.shown) {
+            regret.requests_hidden = self.found.requests - shown;
+        }
         self.regret.sort_by(|one, other| {
             let key = |tool: &ToolRegret| (std::cmp::Reverse(tool.misses), std::cmp::Reverse(tool.calls));
             key(one).cmp(&key(other)).then_with(|| one.tool.cmp(&other.tool))

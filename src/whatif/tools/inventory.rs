@@ -129,22 +129,25 @@ impl Inventory {
         self.tools.iter().map(|tool| tool.tokens.filter(|_| was_sent(tool)).unwrap_or(0)).collect()
     }
 
-    /// Sizes that share evenly what a static prefix leaves beside the system prompt, among the tools used in a project.
-    pub fn inferred_sizes(&self, timeline: &Timeline, project: Id, prefix: u64, system_tokens: u64) -> Vec<u64> {
-        let names = self.used_in(timeline, project);
+    /// Sizes that share evenly what a static prefix leaves beside the system prompt, among the tools that a project used.
+    pub fn inferred_sizes(&self, used: &ToolSet, prefix: u64, system_tokens: u64) -> Vec<u64> {
         let total = prefix.saturating_sub(system_tokens);
-        let count = (names.len() as u64).max(1);
+        let count = (used.len() as u64).max(1);
         let mut sizes = vec![0; self.tools.len()];
-        for (place, tool) in (0..).zip(names) {
+        for (place, &tool) in (0..).zip(used) {
             sizes[tool as usize] = total / count + u64::from(place < total % count);
         }
         sizes
     }
 
-    fn used_in(&self, timeline: &Timeline, project: Id) -> ToolSet {
-        let of_project = |session: u32| timeline.sessions[session as usize].project == project;
-        let chains = timeline.chains.iter().filter(|chain| of_project(chain.session));
-        chains.flat_map(|chain| self.uses_of(chain.requests.clone())).map(|used| used.tool).collect()
+    /// The tools that each project used.
+    pub fn used_by_project(&self, timeline: &Timeline) -> BTreeMap<Id, ToolSet> {
+        let mut used = BTreeMap::<Id, ToolSet>::new();
+        for chain in &timeline.chains {
+            let project = timeline.sessions[chain.session as usize].project;
+            used.entry(project).or_default().extend(self.uses_of(chain.requests.clone()).map(|used| used.tool));
+        }
+        used
     }
 }
 
