@@ -127,17 +127,15 @@ struct BothContexts {
 /// Calls of which one half is in the sent context and the other is not, although the log's has both.
 pub fn orphans(timeline: &Timeline, logged: &ContextView, sent: &ContextView) -> Vec<u32> {
     let (before, after) = (KeptBlocks::of(logged), KeptBlocks::of(sent));
-    let blocks = logged.items.iter().filter_map(|item| item.key.block());
-    let mut calls: Vec<u32> =
-        blocks.map(|block| timeline.blocks[block as usize].call).filter(|&call| call != NONE).collect();
+    let parted = |&(block, _): &(u32, u32)| {
+        let index = timeline.blocks[block as usize].call;
+        let call = timeline.calls.get(index as usize).filter(|_| after.chars(block).is_none())?;
+        let other = [call.asked, call.answered].into_iter().find(|&half| half != block)?;
+        let is_half = call.asked == block || call.answered == block;
+        (is_half && after.chars(other).is_some() && before.chars(other).is_some()).then_some(index)
+    };
+    let mut calls: Vec<u32> = before.0.iter().filter_map(parted).collect();
     calls.sort_unstable();
-    calls.dedup();
-    calls.retain(|&call| {
-        let call = &timeline.calls[call as usize];
-        let halves = [call.asked, call.answered];
-        halves.iter().all(|&half| before.chars(half).is_some())
-            && halves.iter().filter(|&&half| after.chars(half).is_some()).count() == 1
-    });
     calls
 }
 
