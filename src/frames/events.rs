@@ -81,9 +81,11 @@ pub struct EndpointSpan {
 }
 
 impl EventFrame {
-    /// The frame of some events, each with the stack distance of its repeat, `u32::MAX` where there is none.
+    /// The frame of whole sessions one after the other, each event with the stack distance of its repeat, `u32::MAX` where there
+    /// is none.
     pub fn new(rows: &[(&RecordedEvent, u32)]) -> Result<Self> {
         let (mut groups, mut places) = (Vec::new(), IdMap::<EventGroup, u32>::default());
+        let mut session_of = IdMap::<Sym, u32>::default();
         let mut numbers = NUMBERS.map(|_| Vec::with_capacity(rows.len()));
         // Row by row: column by column each event would be fetched a dozen times.
         for (event, distance) in rows {
@@ -92,7 +94,8 @@ impl EventFrame {
                 groups.push(group);
                 groups.len() as u32 - 1
             });
-            let row = numbers_of(event, place, *distance != u32::MAX);
+            let opens = session_of.insert(event.endpoint, event.session) != Some(event.session);
+            let row = numbers_of(event, [place, opens.into(), (*distance != u32::MAX).into()]);
             numbers.iter_mut().zip(row).for_each(|(column, number)| column.push(number));
         }
         let mut columns: Vec<Column> =
@@ -126,12 +129,7 @@ impl EventFrame {
     pub fn endpoint_spans(&self) -> Result<Vec<EndpointSpan>> {
         grouped(&self.events, &["endpoint"], |group| {
             let [first_ms, last_ms] = group.extremes("ts")?;
-            Ok(EndpointSpan {
-                endpoint: group.name("endpoint")?,
-                sessions: group.distinct("session")?,
-                first_ms,
-                last_ms,
-            })
+            Ok(EndpointSpan { endpoint: group.name("endpoint")?, sessions: group.sum("sessions")?, first_ms, last_ms })
         })
     }
 }
@@ -139,12 +137,12 @@ impl EventFrame {
 /// The columns of small numbers; those of conditions are 1 where they hold.
 const NUMBERS: [&str; 15] = [
     "endpoint",
-    "session",
     "group",
+    "sessions",
+    "repeats",
     "bytes",
     "baseline",
     "sent",
-    "repeats",
     "unhashed",
     "columns",
     "rows",
@@ -155,18 +153,19 @@ const NUMBERS: [&str; 15] = [
     "prefetches_cited",
 ];
 
-/// What they hold of an event.
-fn numbers_of(event: &RecordedEvent, group: u32, repeats: bool) -> [u32; NUMBERS.len()] {
+/// What they hold of an event; its group, whether it is the first of its endpoint in its session, and whether it repeats
+/// anything are not to be seen from it alone.
+fn numbers_of(event: &RecordedEvent, [group, opens, repeats]: [u32; 3]) -> [u32; NUMBERS.len()] {
     let is_table = event.shape == BodyShape::MarkdownTable as u8 && event.columns > 0;
     let is_array = event.shape == BodyShape::ArrayOfObjects as u8 && !event.key_stability.is_nan();
     [
         event.endpoint.0,
-        event.session,
         group,
+        opens,
+        repeats,
         event.bytes,
         event.baseline,
         event.sent,
-        repeats.into(),
         (!event.is_comparable()).into(),
         if is_table { event.columns.into() } else { 0 },
         if is_table { event.rows } else { 0 },
