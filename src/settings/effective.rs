@@ -51,9 +51,7 @@ impl Effective {
         let mut layers = Layers { file, at: KeyPath::default(), leaves: Vec::new() };
         let sources = Sources { built_in: Some(built_in_tree()), file: Some(&file.tree), fallback: Some(&FALLBACKS) };
         let whole = layers.merge(SchemaNode::root(), sources).unwrap_or_else(|| InlineTable::new().into());
-        let settings = Settings::deserialize(whole.into_deserializer()).map_err(|cause| {
-            Error::failed(format!("{}: the configuration does not fit together: {cause}", file.path.shown()))
-        })?;
+        let settings = Settings::deserialize(whole.into_deserializer()).map_err(|cause| odd(file, &cause))?;
         Ok(Self { settings, leaves: layers.leaves })
     }
 
@@ -62,6 +60,23 @@ impl Effective {
         Self::resolve(&SettingsFile::missing(Path::new("")))
             .expect("the shipped defaults fit the schema; a test reads them")
     }
+}
+
+/// The same settings as [`Effective::resolve`] finds, sooner: only the sections of the file are laid over the built-in ones.
+fn settings_of(file: &SettingsFile) -> Result<Settings> {
+    static BUILT_IN_SETTINGS: LazyLock<Settings> = LazyLock::new(|| Effective::built_in().settings);
+    let mut layers = Layers { file, at: KeyPath::default(), leaves: Vec::new() };
+    let sources = Sources { built_in: Some(built_in_tree()), file: Some(&file.tree), fallback: Some(&FALLBACKS) };
+    let mut settings = BUILT_IN_SETTINGS.clone();
+    for (name, _) in file.tree.as_inline_table().into_iter().flatten() {
+        let section = SchemaNode::root().child(name).and_then(|node| layers.below(name, node, sources));
+        section.map_or(Ok(()), |section| settings.put(name, section)).map_err(|cause| odd(file, &cause))?;
+    }
+    Ok(settings)
+}
+
+fn odd(file: &SettingsFile, cause: &toml_edit::de::Error) -> Error {
+    Error::failed(format!("{}: the configuration does not fit together: {cause}", file.path.shown()))
 }
 
 /// The built-in tree as one value.
@@ -114,14 +129,18 @@ impl Layers<'_> {
         let mut merged = InlineTable::new();
         for key in names.into_iter().chain(entries) {
             let Some(child) = node.child(key) else { continue };
-            self.at.0.push(key.to_owned());
-            let below = self.merge(child, sources.child(key));
-            self.at.0.pop();
-            if let Some(value) = below {
+            if let Some(value) = self.below(key, child, sources) {
                 merged.insert(key, value);
             }
         }
         Some(Value::InlineTable(merged))
+    }
+
+    fn below(&mut self, key: &str, node: &SchemaNode, sources: Sources<'_>) -> Option<Value> {
+        self.at.0.push(key.to_owned());
+        let below = self.merge(node, sources.child(key));
+        self.at.0.pop();
+        below
     }
 
     fn leaf(&mut self, node: &SchemaNode, sources: Sources<'_>) -> Option<Value> {
@@ -174,7 +193,7 @@ pub fn what_if(file: &SettingsFile, changes: &[(KeyPath, Value)]) -> Result<Sett
             return Err(Error::usage(warning.message.clone()).hint("`devboy tune show` lists all keys"));
         }
     }
-    Ok(Effective::resolve(&changed)?.settings)
+    settings_of(&changed)
 }
 
 fn set(mut at: &mut Item, key: &KeyPath, value: &Value) -> Result<()> {

@@ -4,6 +4,8 @@
 use std::collections::BTreeMap;
 
 use serde::Deserialize;
+use serde::de::{DeserializeOwned, IntoDeserializer};
+use toml_edit::Value;
 
 use crate::base::tokenizer::Bpe;
 use crate::settings::tool_model::ToolModel;
@@ -31,6 +33,29 @@ pub struct Settings {
     pub tools: BTreeMap<String, ToolModel>,
     /// Prefetching.
     pub enrichment: Enrichment,
+}
+
+impl Settings {
+    /// Puts a section, named as in the file, into its place. An error if it does not fit.
+    pub(super) fn put(&mut self, section: &str, value: Value) -> Result<(), toml_edit::de::Error> {
+        fn read<T: DeserializeOwned>(place: &mut T, value: Value) -> Result<(), toml_edit::de::Error> {
+            *place = T::deserialize(value.into_deserializer())?;
+            Ok(())
+        }
+        match section {
+            "schema_version" => read(&mut self.schema_version, value),
+            "dedup" => read(&mut self.dedup, value),
+            "templates" => read(&mut self.templates, value),
+            "mckp" => read(&mut self.mckp, value),
+            "telemetry" => read(&mut self.telemetry, value),
+            "endpoint_overrides" => read(&mut self.endpoint_overrides, value),
+            "profiles" => read(&mut self.profiles, value),
+            "hints" => read(&mut self.hints, value),
+            "tools" => read(&mut self.tools, value),
+            "enrichment" => read(&mut self.enrichment, value),
+            _ => Ok(()),
+        }
+    }
 }
 
 /// `[dedup]`

@@ -40,6 +40,18 @@ fn shown(effective: &Effective, name: &str) -> String {
     value.to_string().trim().to_owned()
 }
 
+/// Only the sections of a file are read anew where a change is tried.
+#[test]
+fn what_would_hold_without_a_change_is_what_holds() {
+    let whole = "schema_version = 3\n[dedup]\nlru_size = 7\n[templates]\nactive = []\n[mckp.shape_thresholds]\n\
+                 markdown_table_min_cols = 3\n[telemetry]\nenabled = true\n[endpoint_overrides.Read]\nlru_size = 9\n\
+                 [profiles.llm.variants.mine]\ntokenizer = \"ollama_bpe\"\n[hints.types.near_ref]\nenabled = false\n\
+                 [tools.Read.cost_model]\nmax_kb = 3\n[enrichment]\nenabled = true\n";
+    for text in ["", "# nothing\n", whole] {
+        assert_eq!(what_if(&read(text), &[]).unwrap(), settings(text), "{text}");
+    }
+}
+
 fn error(text: &str) -> String {
     parse(text).unwrap_err().to_string()
 }
