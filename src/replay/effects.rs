@@ -3,11 +3,10 @@
 //! over sessions is made of.
 
 use std::ops::Range;
-use std::sync::OnceLock;
 
 use rayon::prelude::*;
 
-use crate::replay::dedup_only::DedupOnlyReplay;
+use crate::replay::dedup_only::{Changes, DedupOnlyReplay};
 use crate::replay::reach::WithinReach;
 use crate::replay::savings::SavedBySession;
 use crate::replay::scenario::Scenario;
@@ -48,7 +47,7 @@ impl<'p> EffectsBaseline<'p> {
 
     /// What is saved now.
     pub fn present(&self) -> Present {
-        let parts: Vec<Present> = self.pieces.par_iter().map(|piece| piece.present(&self.now)).collect();
+        let parts: Vec<Present> = self.pieces.par_iter().map(PieceBaseline::present).collect();
         let sum = |of: fn(&Present) -> f64| parts.iter().map(of).sum();
         Present { baseline: sum(|part| part.baseline), saved: sum(|part| part.saved) }
     }
@@ -62,94 +61,54 @@ impl<'p> EffectsBaseline<'p> {
                 distinct.push(change);
             }
         }
-        let more: Vec<SavedBySession> = distinct.par_iter().map(|change| self.effect(change)).collect();
+        let held = Changes::new(&self.now, &distinct);
+        let parts: Vec<_> = self.pieces.par_iter().map(|piece| piece.more(&held)).collect();
+        let mut effects = vec![SavedBySession::new(); distinct.len()];
+        for (session, more) in parts.into_iter().flatten() {
+            for (effect, more) in effects.iter_mut().zip(more).filter(|(_, more)| *more != 0.0) {
+                *effect.entry(session).or_default() += more;
+            }
+        }
         let effect =
-            |change: &Scenario| distinct.iter().position(|known| known.is_same(change)).map(|at| more[at].clone());
+            |change: &Scenario| distinct.iter().position(|known| known.is_same(change)).map(|at| effects[at].clone());
         changes.iter().map(effect).collect()
-    }
-
-    fn effect(&self, change: &Scenario) -> SavedBySession {
-        let scope = ChangeScope::of(&self.now, change);
-        let parts: Vec<SavedBySession> =
-            self.pieces.par_iter().map(|piece| piece.effect(&self.now, change, &scope)).collect();
-        // Pieces are whole sessions.
-        parts.into_iter().flatten().collect()
     }
 }
 
 /// A piece under the configuration that holds now.
 struct PieceBaseline<'p> {
-    piece: &'p HistoryPiece,
-    /// If the configuration lets L0 be looked at by itself.
-    dedup_only: Option<DedupOnlyReplay<'p>>,
-    /// References do not reach beyond a context, so that L0 alone can be looked at context by context.
+    replay: DedupOnlyReplay<'p>,
+    /// References do not reach beyond a context.
     contexts: Vec<(TapeSegment, Present)>,
-    /// Replayed once somebody asks.
-    sessions: OnceLock<Vec<(TapeSegment, Present)>>,
 }
 
 impl<'p> PieceBaseline<'p> {
     fn new(piece: &'p HistoryPiece, now: &Scenario) -> Self {
-        let tape = &piece.tape;
-        let dedup_only = DedupOnlyReplay::suits(tape, now).then(|| DedupOnlyReplay::new(tape, now, &piece.weights));
-        let contexts = dedup_only.as_ref().map_or_else(Vec::new, |dedup_only| {
-            let segments = stretches(tape, Response::context);
-            let with_present = |segment: TapeSegment| {
-                let present = dedup_only.replay(now, segment.responses.clone());
-                (segment, present)
-            };
-            segments.into_iter().map(with_present).collect()
-        });
-        Self { piece, dedup_only, contexts, sessions: OnceLock::new() }
+        let replay = DedupOnlyReplay::new(&piece.tape, now, &piece.weights);
+        let unchanged = Changes::new(now, &[]);
+        let with_present = |segment: TapeSegment| {
+            let present = replay.present(&unchanged, segment.responses.clone());
+            (segment, present)
+        };
+        let contexts = stretches(&piece.tape, Response::context).into_iter().map(with_present).collect();
+        Self { replay, contexts }
     }
 
-    fn sessions(&self, now: &Scenario) -> &[(TapeSegment, Present)] {
-        self.sessions.get_or_init(|| {
-            let with_present = |segment: TapeSegment| {
-                let present = replayed(self.piece, now, &segment);
-                (segment, present)
-            };
-            let segments = stretches(&self.piece.tape, |response| (response.session, 0, 0));
-            segments.into_iter().map(with_present).collect()
-        })
-    }
-
-    fn present(&self, now: &Scenario) -> Present {
-        let whole = if self.dedup_only.is_some() { &self.contexts } else { self.sessions(now) };
-        let sum = |of: fn(&Present) -> f64| whole.iter().map(|(_, present)| of(present)).sum();
+    fn present(&self) -> Present {
+        let sum = |of: fn(&Present) -> f64| self.contexts.iter().map(|(_, present)| of(present)).sum();
         Present { baseline: sum(|p| p.baseline), saved: sum(|p| p.saved) }
     }
 
-    /// How much more a change saves, by session.
-    fn effect(&self, now: &Scenario, change: &Scenario, scope: &ChangeScope) -> SavedBySession {
-        let dedup_only = self.dedup_only.as_ref().filter(|_| DedupOnlyReplay::serves(now, change));
-        let segments = if dedup_only.is_some() { &self.contexts } else { self.sessions(now) };
-        let mut effect = SavedBySession::new();
-        for (segment, present) in segments {
-            if !scope.concerns(segment) || !segment.is_reached(now) {
-                continue;
-            }
-            let then = match dedup_only {
-                Some(dedup_only) => dedup_only.replay(change, segment.responses.clone()),
-                None => replayed(self.piece, change, segment),
-            };
-            let more = then.saved - present.saved;
-            if more != 0.0 {
-                *effect.entry(segment.session).or_default() += more;
-            }
-        }
-        effect
+    /// How much more each change saves, by context with its session.
+    fn more(&self, changes: &Changes<'_>) -> Vec<(u32, Vec<f64>)> {
+        let own = changes.own(&self.replay);
+        let is_concerned =
+            |segment: &TapeSegment| segment.is_reached(changes.now) && changes.concern(&segment.endpoints);
+        let concerned = self.contexts.par_iter().map(|(segment, _)| segment).filter(|segment| is_concerned(segment));
+        let more =
+            |segment: &TapeSegment| (segment.session, self.replay.more(changes, &own, segment.responses.clone()));
+        concerned.map(more).collect()
     }
-}
-
-fn replayed(piece: &HistoryPiece, scenario: &Scenario, stretch: &TapeSegment) -> Present {
-    let mut present = Present::default();
-    replay_sessions(&piece.tape, scenario, stretch.responses.clone(), &mut |index, baseline, decision| {
-        let weight = piece.weights.get(index as usize).copied().unwrap_or(1.0);
-        present.baseline += weight * baseline as f64;
-        present.saved += weight * (baseline as f64 - decision.tokens as f64);
-    });
-    present
 }
 
 /// A stretch of a tape: a session, or a context of one.

@@ -52,6 +52,19 @@ impl EndpointPolicy {
     pub(super) fn makes_stale(&self) -> bool {
         self.mutates_files || !self.invalidates.is_empty()
     }
+
+    /// Whether L0 treats the answers otherwise than under another policy. What whoever runs the pipeline misses, nobody treats.
+    pub(super) fn is_unlike(&self, other: &Self) -> bool {
+        let alike = |policy: &Self| (policy.dedup, policy.body_bytes_min, policy.mutates_files, policy.reached);
+        (self.reached != WithinReach::Misses || other.reached != WithinReach::Misses)
+            && (alike(self) != alike(other) || self.invalidates != other.invalidates)
+    }
+
+    /// Whether the layers behind L0 treat the answers alike.
+    pub(super) fn is_alike_behind(&self, other: &Self) -> bool {
+        let is_left = |policy: &Self| policy.reached != WithinReach::Changes;
+        self.template == other.template || is_left(self) && is_left(other)
+    }
 }
 
 /// What holds for a session.
@@ -191,12 +204,23 @@ impl Scenario {
     }
 
     /// The same, whatever the size of the cache.
-    pub fn encodes_like(&self, other: &Self) -> bool {
+    fn encodes_like(&self, other: &Self) -> bool {
         self.verbosity == other.verbosity
             && self.previews == other.previews
             && self.options == other.options
             && self.thresholds == other.thresholds
             && self.router == other.router
+    }
+
+    /// Whether the layers behind L0 answer the same in both.
+    pub(super) fn answers_like(&self, other: &Self) -> bool {
+        let mut policies = self.endpoints.iter().zip(&other.endpoints);
+        self.is_alike_behind(other) && policies.all(|(policy, other)| policy.is_alike_behind(other))
+    }
+
+    /// The same, apart from what is said for single endpoints.
+    pub(super) fn is_alike_behind(&self, other: &Self) -> bool {
+        self.encodes_like(other) && self.profiles == other.profiles
     }
 
     /// Whether the same holds in both.

@@ -76,17 +76,23 @@ pub fn replay_sessions(
     });
 }
 
-/// Tells what the layers behind L0 would send for every response, in order, with the tokens as it is.
-pub(super) fn fallbacks(tape: &Tape, scenario: &Scenario, each: &mut impl FnMut(&Response, u64, Decision)) {
-    let stack = LayerStack::new(tape, scenario);
-    for (index, response) in (0..).zip(&tape.responses) {
-        let offer = stack.offer(index, response);
-        let fallback = match response.outcome {
-            TapeEntry::Answer if scenario.reaches(response) => encode(&offer),
-            _ => passthrough(&offer),
-        };
-        each(response, offer.baseline, fallback);
-    }
+/// What the layers behind L0 would send for the response at an index, with the tokens as it is.
+pub(super) fn fallback(tape: &Tape, scenario: &Scenario, index: usize) -> (u64, Decision) {
+    let response = &tape.responses[index];
+    let offer = offer(tape, scenario, index as u32, response);
+    let decision = match response.outcome {
+        TapeEntry::Answer if scenario.reaches(response) => encode(&offer),
+        _ => passthrough(&offer),
+    };
+    (offer.baseline, decision)
+}
+
+/// A response, with what the layers ask about it.
+fn offer<'t>(tape: &'t Tape, scenario: &'t Scenario, index: u32, response: &'t Response) -> Offer<'t> {
+    let session = scenario.session(response);
+    let baseline = session.counting.tokens(&response.body_at_hand.raw);
+    let endpoint = &scenario.endpoints[response.endpoint as usize];
+    Offer { index, response, endpoint, session, scenario, tape, baseline, otherwise: baseline }
 }
 
 fn walk(
@@ -156,22 +162,13 @@ impl<'t> LayerStack<'t> {
         self.range.evict(response);
     }
 
-    /// A response, with what the layers ask about it.
-    fn offer(&self, index: u32, response: &'t Response) -> Offer<'t> {
-        let session = self.scenario.session(response);
-        let baseline = session.counting.tokens(&response.body_at_hand.raw);
-        let endpoint = &self.scenario.endpoints[response.endpoint as usize];
-        let (scenario, tape) = (self.scenario, self.tape);
-        Offer { index, response, endpoint, session, scenario, tape, baseline, otherwise: baseline }
-    }
-
     /// What is sent for a response, with its tokens as it is; nothing for one without text.
     fn decide(&mut self, index: u32, response: &'t Response) -> Option<(u64, Decision)> {
         if matches!(response.outcome, TapeEntry::Silent | TapeEntry::Unstudied) {
             return None;
         }
         self.range.pass();
-        let mut offer = self.offer(index, response);
+        let mut offer = offer(self.tape, self.scenario, index, response);
         let (baseline, endpoint) = (offer.baseline, offer.endpoint);
         let bytes = response.body_at_hand.raw.bytes;
         let eligible = response.outcome == TapeEntry::Answer && bytes >= endpoint.body_bytes_min.max(1);

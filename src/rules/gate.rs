@@ -24,8 +24,6 @@ use crate::telemetry::log::EventLog;
 
 /// A loss below this is rounding: half a token.
 const TOKENS_MIN: f64 = 0.5;
-/// Proposals that are tried in one go where the first that fails is looked for: replays share threads themselves.
-const TRIED_AT_ONCE: usize = 2;
 
 /// What all proposals together would do.
 pub struct ProposalGate {
@@ -390,13 +388,13 @@ impl<'b> Round<'b> {
             let mut order = made.clone();
             order.sort_by(|&a, &b| least(&alone[a]).total_cmp(&least(&alone[b])));
             let mut lasts: BTreeMap<usize, SavedInBoth> = BTreeMap::new();
-            let mut needless = None;
-            for some in order.chunks(TRIED_AT_ONCE) {
+            let (mut needless, mut rest) = (None, &order[..]);
+            // Together they cost little more than one, but most that are needless stand in front.
+            while needless.is_none() && !rest.is_empty() {
+                let some;
+                (some, rest) = rest.split_at(rest.len().min(lasts.len() + 1));
                 lasts.extend(some.iter().copied().zip(bench.lasts(made, some, &beside)?));
                 needless = some.iter().copied().find(|group| alone[*group].is_some() && !gains(&lasts[group]));
-                if needless.is_some() {
-                    break;
-                }
             }
             let Some(group) = needless else {
                 return Ok(made.iter().filter_map(|group| lasts.remove(group)).collect());

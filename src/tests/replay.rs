@@ -7,7 +7,7 @@ use proptest::prelude::*;
 
 use super::{hint_texts, range_references};
 use crate::base::body_shape::{BodyShape, KeptLines, LayerId, Showing};
-use crate::base::id::Id;
+use crate::base::id::{Id, work};
 use crate::base::key_path::KeyPath;
 use crate::base::pseudonyms::published_tool;
 use crate::base::tokenizer::{Bpe, Size};
@@ -611,6 +611,26 @@ fn shown_file(texts: &[u8], separator: &str, trailer: u8) -> String {
     texts.iter().enumerate().map(line).collect::<String>() + &format!("{:>6}{separator}end {trailer}", texts.len() + 1)
 }
 
+/// A change is followed only while its cache holds something else.
+#[test]
+fn many_changes_of_a_rare_endpoint_cost_little_more_than_one() {
+    let mut story = Story::new((0..50).map(|name| prose(name, 500)).collect());
+    for place in 0..400 {
+        story = story.show(place * 7 % 50, |r| r.endpoint = u32::from(place % 40 == 0));
+    }
+    let file = SettingsFile::missing(std::path::Path::new("x.toml"));
+    let key: KeyPath = "endpoint_overrides.Bash.min_body_chars".parse().unwrap();
+    let scenario = |settings: &Settings| Scenario::new(settings, &story.tape, OPTIONS);
+    let change = |bytes: i64| scenario(&what_if(&file, &[(key.clone(), (100_000 + bytes).into())]).unwrap());
+    let changes: Vec<Scenario> = (0..10).map(change).collect();
+    let pieces = [HistoryPiece { tape: story.tape.clone(), weights: Vec::new() }];
+    let ground = EffectsBaseline::new(&pieces, scenario(&story.settings));
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build().unwrap();
+    let steps = |changes: &[Scenario]| pool.install(|| work::of(|| drop(ground.effects(changes))));
+    let [one, ten] = [steps(&changes[..1]), steps(&changes)];
+    assert!(one >= 400 && ten < 3 * one, "{one} steps for one change, {ten} for ten");
+}
+
 proptest! {
     #![proptest_config(super::log_builder::cases(64))]
 
@@ -710,6 +730,7 @@ proptest! {
         facts.push(encoded(prose(5, 300), BodyShape::ArrayOfObjects, "csv", 18));
         // Known to sessions that look as deep: of the profiles of agents only one does.
         facts[5].encodings[0].depth = 6;
+        facts[4] = encoded(prose(4, 128), BodyShape::MarkdownTable, "csv_from_md", 90);
         let mut story = Story::new(facts).set("tools.Bash.invalidates", "[\"Read\"]");
         // The number of a session is not that of its profile.
         let profile = |class| SessionProfile { model: String::new(), class };
@@ -742,6 +763,7 @@ proptest! {
             ("dedup.enabled_per_endpoint.Read", "false"),
             ("endpoint_overrides.Bash.dedup_enabled", "false"),
             ("templates.active", "[]"),
+            ("templates.endpoint_overrides.Read", "\"csv_from_md\""),
             ("mckp.formats_enabled", "[]"),
             ("dedup.hint_verbosity", "\"verbose\""),
             ("dedup.near_ref_enabled", "true"),

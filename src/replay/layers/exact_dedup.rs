@@ -28,7 +28,7 @@ pub fn wording(verbosity: Verbosity, earlier: ToolKind) -> Wording {
 }
 
 /// A body that was shown in full.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ShownBody {
     /// Names the body.
     pub body: u32,
@@ -57,6 +57,16 @@ impl DedupCache {
     /// Forgets everything: another context, or another partition of this one.
     pub fn clear(&mut self) {
         self.entries.clear();
+    }
+
+    /// Holds what another one holds.
+    pub fn become_like(&mut self, other: &Self) {
+        self.entries.clone_from(&other.entries);
+    }
+
+    /// Whether it holds what another one holds.
+    pub fn holds_like(&self, other: &Self) -> bool {
+        self.entries == other.entries
     }
 
     /// Looks a body up. A hit becomes the most recent entry and keeps pointing at the response that showed the body.
