@@ -21,7 +21,7 @@ const PATIENCE: Duration = Duration::from_millis(if cfg!(test) { 400 } else { 10
 /// How often to look whether it is gone.
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// Bytes of a file that are looked at at a time, where it is not held as a whole.
+/// Bytes of a file that are read at a time, where it is not held as a whole.
 const PIECE_BYTES: usize = 1 << 17;
 
 /// A step that can fail.
@@ -111,12 +111,14 @@ pub fn sum_of_own(path: &Path) -> Result<(Id, u64)> {
     let (mut file, mut sum, mut bytes) = (open_own(path)?, Xxh3::new(), 0);
     let mut piece = vec![0; PIECE_BYTES];
     loop {
-        match file.read(&mut piece)? {
-            0 => return Ok((Id(sum.digest128().to_be_bytes()), bytes)),
-            read => {
+        match file.read(&mut piece) {
+            Ok(0) => return Ok((Id(sum.digest128().to_be_bytes()), bytes)),
+            Ok(read) => {
                 sum.update(&piece[..read]);
                 bytes += read as u64;
             }
+            Err(cause) if cause.kind() == ErrorKind::Interrupted => {}
+            Err(cause) => return Err(cause),
         }
     }
 }

@@ -85,7 +85,7 @@ impl QuestionArgs {
 /// shorten a path is no part of it. An error if it could be a part of any name: of other letters than those of ASCII the names
 /// hold nothing.
 fn project_part(text: &str, here: Option<&Path>) -> Result<String> {
-    let text = text.strip_prefix("…/").unwrap_or(text);
+    let text = text.strip_prefix('…').unwrap_or(text);
     let begins_here = matches!(Path::new(text).components().next(), Some(Component::CurDir | Component::ParentDir));
     let mut path = PathBuf::new();
     for part in here.into_iter().flat_map(Path::components).chain(Path::new(text).components()) {

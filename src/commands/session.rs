@@ -4,9 +4,10 @@ use serde_json::json;
 
 use crate::base::error::Result;
 use crate::commands::input::{BilledLogs, QuestionArgs};
+use crate::cost::asked_session::asked_session;
 use crate::cost::groups::Label;
 use crate::cost::session::SessionCost;
-use crate::cost::shown_names::{ShownNames, asked_session};
+use crate::cost::shown_names::ShownNames;
 use crate::cost::{session, session_tables as tables};
 use crate::frames::input::Input;
 use crate::logs::overview::Holds;

@@ -10,10 +10,10 @@ use crate::base::significance::Chance;
 use crate::base::stats::{FollowUpCount, Share, ToolStats};
 use crate::fleet::limits::{FleetLimits, week_named};
 use crate::fleet::measure::{
-    BYTES, CALLS, COLUMNS, DISTANCE, EDGE, ENDPOINT, INNER_FORMAT, OTHER, REPEATS, SHAPE, STEPS, SUPPORT, Summed, TOOL,
-    summed,
+    BYTES, CALLS, COLUMNS, DISTANCE, EDGE, ENDPOINT, INNER_FORMAT, OTHER, REPEATS, SHAPE, STEPS, SUPPORT, TOOL,
 };
 use crate::fleet::naming::FleetNaming;
+use crate::fleet::sums::{Summed, summed};
 use crate::frames::contribution::{CountSubject, Pool};
 use crate::frames::fingerprint::{Fingerprint, Observed, ToolCosts};
 use crate::logs::trace::Millis;

@@ -8,7 +8,8 @@ pub mod limits;
 pub mod naming;
 pub mod pool;
 pub mod roster;
+pub mod sums;
 pub mod tables;
 
 mod check;
-pub mod measure;
+mod measure;

@@ -6,8 +6,9 @@ use crate::base::listing::{Columns, Listing};
 use crate::base::stats::Share;
 use crate::fleet::measure::{
     BYTES, CALLS, DISTANCE, EDGE, ENDPOINT, LATENCY, LOG_TOKENS, POLICY_TOKENS, REPEATS, SENT, SESSIONS, STEPS,
-    SUPPORT, Summed, TOOL, WHAT_IF, weight_of,
+    SUPPORT, TOOL, WHAT_IF, weight_of,
 };
+use crate::fleet::sums::Summed;
 use crate::frames::contribution::{Contribution, CountSubject};
 use crate::frames::light::{AFTER, LightCall, Number};
 

@@ -587,7 +587,10 @@ impl Lake {
         let parts = parts.filter(|(segment, table)| segment.tables.contains_key(*table));
         let read = parts.map(|(segment, table)| {
             let batches = self.read_groups(segment, table, &|batch| Ok(batch.clone()))?;
-            batches.iter().try_for_each(|batch| take(table, batch)).map_err(|cause| damaged(segment, table, &cause))
+            batches
+                .into_iter()
+                .try_for_each(|batch| take(table, &batch))
+                .map_err(|cause| damaged(segment, table, &cause))
         });
         each_whole(read, |()| ())
     }

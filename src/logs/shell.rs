@@ -142,7 +142,10 @@ impl<'a> Commands<'a> {
     fn end_word(&mut self) {
         let Some(word) = self.word.take() else { return };
         match self.target.take() {
-            Some(Target::EndMark) => self.end_marks.push(word),
+            // However much of it stands behind a back-slash.
+            Some(Target::EndMark) => {
+                self.end_marks.push(word.iter().copied().filter(|byte| *byte != b'\\').collect());
+            }
             Some(Target::File) => {}
             // Braces only group commands.
             None if self.words.is_empty() && matches!(&*word, b"{" | b"}") => {}
@@ -283,7 +286,7 @@ impl<'a> Commands<'a> {
                 return self.skip_nested(b')');
             }
             Some(b'&' | b'|') => drop(self.take()),
-            Some(b'-' | b'\\') if opens_document => drop(self.take()),
+            Some(b'-') if opens_document => drop(self.take()),
             _ => {}
         }
         self.target = Some(if opens_document { Target::EndMark } else { Target::File });

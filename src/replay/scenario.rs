@@ -42,7 +42,7 @@ pub struct EndpointPolicy {
     /// Number of its tool.
     tool: u32,
     /// Tools whose cached answers a call makes stale, by number.
-    pub invalidates: Vec<u32>,
+    pub invalidates: BTreeSet<u32>,
     /// What whoever runs the pipeline can do with its answers.
     pub reached: WithinReach,
 }

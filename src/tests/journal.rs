@@ -321,7 +321,7 @@ fn an_entry_holds_until_an_undo_that_holds_takes_it_back() {
     assert_eq!(journal(all).standings()[0].undos, [3, 5]);
 }
 
-/// To seek the undos of each entry among all later ones would not end.
+/// To seek the undos of each entry among all later ones takes minutes here.
 #[test]
 fn a_long_journal_is_gone_through_once() {
     let entry = |number: u32| JournalEntry {

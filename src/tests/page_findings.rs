@@ -118,6 +118,7 @@ fn subagents_whose_model_the_call_names_are_no_finding() {
     for (input, is_told) in [
         (json!({ "subagent_type": "lamplighter" }), true),
         (json!({ "subagent_type": "lamplighter", "model": "opus" }), false),
+        (json!({ "model": "opus" }), false),
     ] {
         let home = home_with_subagents(OPUS);
         for number in 0..6 {

@@ -247,7 +247,7 @@ fn what_was_cleared_or_compacted_before_does_not_count_again() {
     assert_eq!((totals, found.equal.k), (vec![75_000, 65_000], 2));
 }
 
-/// To look through the segments of all chains for each clearing would not end.
+/// To look through the segments of all chains for each clearing takes minutes here.
 #[test]
 fn a_clearing_is_held_against_its_own_chain() {
     let mut log = Story::new();

@@ -761,13 +761,13 @@ fn a_project_whose_path_has_a_pictogram_is_found_by_it() {
 #[test]
 fn a_project_is_named_by_the_way_to_it_from_here() {
     let home = Home::new();
-    for (name, path) in [("here", "work"), ("below", "work/below"), ("beside", "beside"), ("other", "other")] {
+    for (name, path) in [("here", "work"), ("below", "work/below"), ("beside", "beside"), ("other", "homework/other")] {
         let folder: String =
             home.path(path).to_str().unwrap().chars().map(|c| if c.is_alphanumeric() { c } else { '-' }).collect();
         home.write(&format!(".claude/projects/{folder}/{name}.jsonl"), session(name, 4));
     }
     let sessions = |project: &str| home.json(&["ingest", "-p", project])["totals"]["sessions"].clone();
-    assert_eq!([".", "./below/", "../beside", "other", "…/work/below"].map(sessions), [2, 1, 1, 1, 1]);
+    assert_eq!([".", "./below/", "../beside", "other", "…/work/below", "…/work"].map(sessions), [2, 1, 1, 1, 1, 2]);
     for project in ["", "/", "-", "*", "ü", "日本語"] {
         let refused = home.run(&["ingest", "-p", project]);
         assert_eq!((refused.exit, refused.out.as_str()), (Exit::Usage, ""), "{project}");

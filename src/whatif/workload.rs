@@ -1,4 +1,5 @@
-//! What every policy is replayed on: the requests of the input, their sizes, prices, and the numbers of the detectors.
+//! What every policy is replayed on: the requests of the input, their sizes, prices, and the numbers of the detectors; and what
+//! every session would have cost under the settings that a team asks about.
 
 use std::collections::BTreeMap;
 

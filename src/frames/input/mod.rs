@@ -366,6 +366,9 @@ impl Input {
 
     /// The first log on disk whose rows name each of these sessions and directories.
     pub fn logs_naming(&self, ids: &IdSet<Id>) -> Vec<(&LogFile, IdSet<Id>)> {
+        if ids.is_empty() {
+            return Vec::new();
+        }
         let mut wanted = ids.clone();
         let mut naming: HashMap<&Path, IdSet<Id>> = HashMap::new();
         for (path, rows) in self.sessions_of_logs() {

@@ -160,15 +160,19 @@ impl Track {
     }
 }
 
-/// What the files tell of kinds of agents, and whether some call names the model; where they differ in the kind, the file that began
-/// first is right.
+/// What the files tell of kinds of agents, and whether some call names the model; where they differ in the kind, the file that
+/// began first is right.
 fn agent_types(files: &[File<'_>]) -> BTreeMap<(bool, Id), (Sym, bool)> {
     let mut kinds = BTreeMap::new();
     for file in files {
         for row in &file.rows.rows.agents {
             let named = if row.agent.is_some() { row.agent } else { file.session(row.session) };
             let kind = file.symbols[row.kind.0 as usize];
-            kinds.entry((row.agent.is_some(), named)).or_insert((kind, false)).1 |= row.names_model;
+            let (known, names_model) = kinds.entry((row.agent.is_some(), named)).or_insert((kind, false));
+            *names_model |= row.names_model;
+            if *known == Sym::default() {
+                *known = kind;
+            }
         }
     }
     kinds

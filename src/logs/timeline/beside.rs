@@ -62,7 +62,8 @@ impl<'a> AgentFields<'a> {
     }
 }
 
-/// The kind of agent that the input of a call asks for, by the first of these keys, and whether it names a model for it.
+/// The kind of agent that the input of a call asks for, by the first of these keys (empty if it leaves that out), and whether it
+/// names a model for it. None if it does neither.
 pub(super) fn agent_asked_for<'a>(input: &'a [u8], keys: &[String]) -> Option<(RawStr<'a>, bool)> {
     let (mut asked, mut names_model) = (None, false);
     let read = each_field(input, |key, cursor| {
@@ -73,7 +74,7 @@ pub(super) fn agent_asked_for<'a>(input: &'a [u8], keys: &[String]) -> Option<(R
         }
         Ok(())
     });
-    read.map_or(None, |()| Some((asked?, names_model)))
+    read.ok().filter(|()| asked.is_some() || names_model).map(|()| (asked.unwrap_or_default(), names_model))
 }
 
 /// The type of the reason for a cache miss in the `diagnostics` of a message.

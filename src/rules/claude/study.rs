@@ -11,7 +11,7 @@ use crate::base::id::{Id, IdSet};
 use crate::base::key_path::KeyPath;
 use crate::base::visible::Shown as _;
 use crate::cost::findings::thresholds::FindingThresholds;
-use crate::cost::outcomes::server_calls;
+use crate::cost::server_calls::server_calls;
 use crate::frames::input::Input;
 use crate::logs::timeline::requests::{Marks, Timeline};
 use crate::logs::trace::{Millis, Place};

@@ -184,10 +184,10 @@ pub enum CameTrue {
     /// What happened fits what was told; why it happened, no bill tells.
     #[strum(serialize = "fits what was told")]
     Yes,
-    /// It saved more than told.
+    /// More was saved than told.
     #[strum(serialize = "cheaper than told")]
     Better,
-    /// It saves less than told, beyond both intervals.
+    /// Less was saved than told, beyond both intervals.
     #[strum(serialize = "cheaper, but less than told")]
     Less,
     /// The same, and it may save nothing at all.

@@ -80,8 +80,8 @@ pub struct Results {
 }
 
 impl SplitThresholds {
-    /// Of sessions with these first and last times, the one that began earliest first, whether values are chosen on each, or judged
-    /// on it; none of one whose last time is too old.
+    /// Of sessions with these first and last times, the one that began earliest first, whether values are chosen on each, or
+    /// judged on it; none of one whose last time is too old.
     pub fn sides(&self, spans: &[(Millis, Millis)]) -> impl Iterator<Item = Option<bool>> + use<> {
         let last = spans.iter().nth_back(spans.len() * self.ahead_percent / 100);
         let since = last.map_or(NO_TIME, |(first, _)| first.saturating_sub(self.days * DAY_MS));

@@ -20,7 +20,7 @@ use crate::whatif::sim::unforeseen::{Occasion, Where};
 const VERSIONS_PER_RANGE: u32 = 10;
 
 /// One request of a run beside its bill.
-pub fn apart(simulator: &Simulator<'_>, priced: &Priced) -> Apart {
+fn apart(simulator: &Simulator<'_>, priced: &Priced) -> Apart {
     let request = simulator.timeline.request(priced.request);
     let billed = bill::spent(request, simulator.oracle.cache.class_unknown);
     let simulated = Spent { output: 0, ..priced.spent() };
