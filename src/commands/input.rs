@@ -85,10 +85,10 @@ impl QuestionArgs {
 /// shorten a path is no part of it. An error if it could be a part of any name: of other letters than those of ASCII the names
 /// hold nothing.
 fn project_part(text: &str, here: Option<&Path>) -> Result<String> {
-    let text = text.strip_prefix('…').unwrap_or(text);
-    let begins_here = matches!(Path::new(text).components().next(), Some(Component::CurDir | Component::ParentDir));
+    let name = text.strip_prefix('…').unwrap_or(text);
+    let begins_here = matches!(Path::new(name).components().next(), Some(Component::CurDir | Component::ParentDir));
     let mut path = PathBuf::new();
-    for part in here.into_iter().flat_map(Path::components).chain(Path::new(text).components()) {
+    for part in here.into_iter().flat_map(Path::components).chain(Path::new(name).components()) {
         match part {
             Component::CurDir => {}
             Component::ParentDir => _ = path.pop(),
@@ -96,7 +96,7 @@ fn project_part(text: &str, here: Option<&Path>) -> Result<String> {
         }
     }
     let part =
-        if begins_here { path.to_string_lossy().into_owned() } else { text.trim_end_matches(['/', '\\']).to_owned() };
+        if begins_here { path.to_string_lossy().into_owned() } else { name.trim_end_matches(['/', '\\']).to_owned() };
     if part.chars().any(|letter| letter.is_ascii_alphanumeric()) {
         return Ok(part);
     }

@@ -81,8 +81,8 @@ pub struct EndpointSpan {
 }
 
 impl EventFrame {
-    /// The frame of whole sessions one after the other, each event with the stack distance of its repeat, `u32::MAX` where there
-    /// is none.
+    /// The frame of whole sessions one after the other, each event with the stack distance of its repeat, `u32::MAX` where
+    /// there is none.
     pub fn new(rows: &[(&RecordedEvent, u32)]) -> Result<Self> {
         let (mut groups, mut places) = (Vec::new(), IdMap::<EventGroup, u32>::default());
         let mut session_of = IdMap::<Sym, u32>::default();

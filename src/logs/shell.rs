@@ -142,10 +142,7 @@ impl<'a> Commands<'a> {
     fn end_word(&mut self) {
         let Some(word) = self.word.take() else { return };
         match self.target.take() {
-            // However much of it stands behind a back-slash.
-            Some(Target::EndMark) => {
-                self.end_marks.push(word.iter().copied().filter(|byte| *byte != b'\\').collect());
-            }
+            Some(Target::EndMark) => self.end_marks.push(word),
             Some(Target::File) => {}
             // Braces only group commands.
             None if self.words.is_empty() && matches!(&*word, b"{" | b"}") => {}
@@ -200,6 +197,8 @@ impl<'a> Commands<'a> {
         match self.take() {
             Some(b'\n') => {}
             Some(b'"' | b'\'' | b'\\' | b'$' | b'`' | b' ') => self.push(self.taken(1)),
+            // Of an end mark only what stands behind it.
+            Some(_) if self.target == Some(Target::EndMark) => self.push(self.taken(1)),
             Some(_) => self.push(self.taken(2)),
             None => self.push(self.taken(1)),
         }

@@ -1,6 +1,7 @@
-//! L0 alone, replayed from what is known: what the layers behind it answer is worked out once, and each replay is one pass over
-//! a few numbers per response. Any number of changes are replayed in the same pass, each only where what it has in its cache is
-//! not what is there now: a change of one endpoint is mostly forgotten a few responses later.
+//! L0 alone, replayed from what is known: what the layers behind it answer is worked out once (and again for the endpoints that
+//! a change concerns), and each replay is one pass over a few numbers per response. Any number of changes are replayed in the
+//! same pass, each only where what it has in its cache is not what is there now: a change of one endpoint is mostly forgotten a
+//! few responses later.
 
 use std::ops::Range;
 

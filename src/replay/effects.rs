@@ -30,9 +30,9 @@ pub struct Present {
     pub saved: f64,
 }
 
-/// A history under one configuration, against which any number of changes are held. It is replayed once; a change only where
-/// it can make a difference. Pieces are replayed on all threads; sums are added up in their order, so that they are the same for
-/// any number of threads.
+/// A history under one configuration, against which any number of changes are held. What it saves is worked out once; changes
+/// are replayed beside it, only where one can make a difference. Pieces are replayed on all threads; sums are added up in their
+/// order, so that they are the same for any number of threads.
 pub struct EffectsBaseline<'p> {
     now: Scenario,
     pieces: Vec<PieceBaseline<'p>>,
@@ -53,6 +53,7 @@ impl<'p> EffectsBaseline<'p> {
     }
 
     /// How much more each change would save, by session; none where a change does not concern a replay.
+    /// Changes are of the configuration: what is varied beside it ([`Scenario`]) is the same in all.
     pub fn effects(&self, changes: &[Scenario]) -> Vec<Option<SavedBySession>> {
         // Different rules may come to the same: it is replayed once.
         let mut distinct: Vec<&Scenario> = Vec::new();

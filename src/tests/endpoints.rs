@@ -150,6 +150,7 @@ fn quotes_redirections_and_documents_are_no_commands() {
         ("cd x <<\\EOF\nrm y; it's\nEOF\nls", "fs_list"),
         ("cd x <<-\\EOF\nrm y\n\tEOF\nls", "fs_list"),
         ("cd x << E\\OF\nrm y\nEOF\nls", "fs_list"),
+        ("cd x <<'\\EOF'\nrm y\n\\EOF\nls", "fs_list"),
         ("cd x <<-'A B' <<\"C\"\nrm\n\tA B\nrm\nC\nls", "fs_list"),
         ("cd x <<< 'rm y'; ls", "fs_list"),
         ("cat > x <<'EOF'\nrm y\nEOF", "fs_read"),

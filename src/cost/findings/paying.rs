@@ -1,6 +1,6 @@
-//! Settings that pay, as `tune claude-settings` tries them: the window of automatic compaction, lifetimes of the prompt cache of
-//! main threads and of subagents apart (their pauses differ, and so does what pays), and limits of results that are longer than
-//! need be.
+//! Settings that pay, as `tune claude-settings` tries them: the window of automatic compaction, lifetimes of the prompt cache
+//! of main threads and of subagents apart (their pauses differ, and so does what pays), and limits of results that are longer
+//! than need be.
 
 use std::collections::BTreeMap;
 

@@ -47,8 +47,8 @@ fn case(evidence: &BillEvidence<'_>, sheet: &Subagents) -> Option<Case> {
     (!case.sides.is_empty()).then_some(case)
 }
 
-/// Whether a chain is a subagent with a context of its own that follows the setting. One that goes on from another context lives
-/// off the cache of that model; what the client runs for itself, and for which a call names a model, follows no setting.
+/// Whether a chain is a subagent with a context of its own that follows the setting. One that goes on from another context
+/// lives off the cache of that model; what the client runs for itself, and for which a call names a model, follows no setting.
 fn is_own(evidence: &BillEvidence<'_>, sheet: &Subagents, chain: &Chain) -> bool {
     let timeline = &evidence.workload.timeline;
     let first = timeline.segments.get(chain.segments.start as usize);

@@ -62,13 +62,13 @@ impl<'a> AgentFields<'a> {
     }
 }
 
-/// The kind of agent that the input of a call asks for, by the first of these keys (empty if it leaves that out), and whether it
-/// names a model for it. None if it does neither.
+/// The kind of agent that the input of a call asks for, by the first of these keys (empty if it leaves that out), and whether
+/// it names a model for it. None if it does neither.
 pub(super) fn agent_asked_for<'a>(input: &'a [u8], keys: &[String]) -> Option<(RawStr<'a>, bool)> {
     let (mut asked, mut names_model) = (None, false);
     let read = each_field(input, |key, cursor| {
         match key {
-            b"model" => names_model = text(cursor)?.is_some(),
+            b"model" => names_model = text(cursor)?.is_some_and(|model| !model.0.is_empty()),
             _ if is_one_of(key, keys) => asked = text(cursor)?.or(asked),
             _ => cursor.skip_value()?,
         }

@@ -326,7 +326,7 @@ impl<'g, 'v> TimelineReader<'g, 'v> {
 
     /// Remembers what kind of agent a call ran, if its result names one.
     fn agent_of_result(&mut self, envelope: &Envelope<'_>, draft: &ContentDraft, result: &[u8]) {
-        // Only the results of calls that run agents are looked into: others may hold whole files.
+        // Only the results of calls that run agents or name a model are looked into: others may hold whole files.
         let asked = draft.blocks.iter().find_map(|block| self.asked_for.get(&block.call));
         let Some((asked, names_model)) = asked else { return };
         let Some((agent, kind)) = beside::agent_of_result(result, RawStr(asked), &mut self.out.names) else { return };
