@@ -13,7 +13,7 @@ use crate::base::error::{Error, Result};
 use crate::base::id::Id;
 use crate::base::numbers::DAY_MS;
 use crate::base::visible::{Shown as _, quoted};
-use crate::cost::attribution::Bill;
+use crate::cost::bill::Bill;
 use crate::frames::input::timeline::TimelineDetail;
 use crate::frames::input::{Input, InputRequest};
 use crate::logs::discover;

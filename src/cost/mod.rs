@@ -2,6 +2,7 @@
 
 pub mod asked_session;
 pub mod attribution;
+pub mod bill;
 pub mod findings;
 pub mod groups;
 pub mod outcomes;
@@ -12,4 +13,5 @@ pub mod session;
 pub mod session_tables;
 pub mod shares;
 pub mod shown_names;
+pub mod summary;
 pub mod tables;

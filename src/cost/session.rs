@@ -6,7 +6,8 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use crate::base::names::Sym;
-use crate::cost::attribution::{Bill, GroupCost};
+use crate::cost::attribution::GroupCost;
+use crate::cost::bill::Bill;
 use crate::cost::groups::{CostKey, Label, Things};
 use crate::cost::shares::{self, BillShare, Thing};
 use crate::logs::timeline::requests::{BlockKind, Marks};

@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use std::hash::Hash;
 use std::ops::Range;
 
-use crate::cost::attribution::{Bill, Charge};
+use crate::cost::bill::{Bill, Charge};
 use crate::cost::places::{BilledBefore, ContextPlaces, Due};
 use crate::logs::timeline::requests::{BlockKind, NONE, Request};
 use crate::whatif::sim::cost::{Cost, Spent};

@@ -1,6 +1,7 @@
 //! What a body (the text of a tool result) is, and how else it can be written: shape and inner formats, formats with their
 //! proofs, hints, and the knapsack that makes a body fit.
 
+pub mod analysis_pool;
 pub mod body_analyzer;
 pub mod body_facts;
 pub mod tokens;

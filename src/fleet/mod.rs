@@ -13,3 +13,4 @@ pub mod tables;
 
 mod check;
 mod measure;
+mod standing;

@@ -4,14 +4,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::fleet::folder::{FolderContents, PooledFile};
-use crate::fleet::limits::{
-    ByPerson, FleetLimits, absorb, differs_enough, gathered, joined, leaves_enough, stands, taken_back,
-};
+use crate::fleet::limits::FleetLimits;
 use crate::fleet::measure::{
     BASELINE, BinForm, COLUMNS, DISTANCE, EDGE, ENDPOINT, INNER_FORMAT, LATENCY, POLICY_TOKENS, REPEATS, SENT,
     SESSIONS, TOOL, WHAT_IF, of_kind, weight_of,
 };
 use crate::fleet::roster::{self, Batch, Roster};
+use crate::fleet::standing::{ByPerson, absorb, differs_enough, gathered, joined, leaves_enough, stands, taken_back};
 use crate::frames::contribution::{Count, CountSubject, Pool, PooledCount};
 
 /// What was pooled, and what was not.

@@ -14,7 +14,7 @@ use crate::base::names::Names;
 use crate::base::progress::ProgressLine;
 use crate::base::unpack::Packing;
 use crate::base::{allocator, numbers};
-use crate::facts::body_analyzer::AnalysisPool;
+use crate::facts::analysis_pool::AnalysisPool;
 use crate::facts::body_facts::BodyFacts;
 use crate::facts::encode::{self, Params};
 use crate::frames::lake::{Lake, News, Trouble, Update};

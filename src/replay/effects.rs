@@ -47,8 +47,7 @@ impl<'p> EffectsBaseline<'p> {
 
     /// What is saved now.
     pub fn present(&self) -> Present {
-        let parts: Vec<Present> = self.pieces.par_iter().map(PieceBaseline::present).collect();
-        let sum = |of: fn(&Present) -> f64| parts.iter().map(of).sum();
+        let sum = |of: fn(&Present) -> f64| self.pieces.iter().map(|piece| of(&piece.present)).sum();
         Present { baseline: sum(|part| part.baseline), saved: sum(|part| part.saved) }
     }
 
@@ -80,24 +79,21 @@ impl<'p> EffectsBaseline<'p> {
 struct PieceBaseline<'p> {
     replay: DedupOnlyReplay<'p>,
     /// References do not reach beyond a context.
-    contexts: Vec<(TapeSegment, Present)>,
+    contexts: Vec<TapeSegment>,
+    present: Present,
 }
 
 impl<'p> PieceBaseline<'p> {
     fn new(piece: &'p HistoryPiece, now: &Scenario) -> Self {
         let replay = DedupOnlyReplay::new(&piece.tape, now, &piece.weights);
-        let unchanged = Changes::new(now, &[]);
-        let with_present = |segment: TapeSegment| {
-            let present = replay.present(&unchanged, segment.responses.clone());
-            (segment, present)
-        };
-        let contexts = stretches(&piece.tape, Response::context).into_iter().map(with_present).collect();
-        Self { replay, contexts }
-    }
-
-    fn present(&self) -> Present {
-        let sum = |of: fn(&Present) -> f64| self.contexts.iter().map(|(_, present)| of(present)).sum();
-        Present { baseline: sum(|p| p.baseline), saved: sum(|p| p.saved) }
+        let contexts = stretches(&piece.tape, Response::context);
+        let (unchanged, mut present) = (Changes::new(now, &[]), Present::default());
+        for context in &contexts {
+            let Present { baseline, saved } = replay.present(&unchanged, context.responses.clone());
+            present.baseline += baseline;
+            present.saved += saved;
+        }
+        Self { replay, contexts, present }
     }
 
     /// How much more each change saves, by context with its session.
@@ -105,7 +101,7 @@ impl<'p> PieceBaseline<'p> {
         let own = changes.own(&self.replay);
         let is_concerned =
             |segment: &TapeSegment| segment.is_reached(changes.now) && changes.concern(&segment.endpoints);
-        let concerned = self.contexts.par_iter().map(|(segment, _)| segment).filter(|segment| is_concerned(segment));
+        let concerned = self.contexts.par_iter().filter(|segment| is_concerned(segment));
         let more =
             |segment: &TapeSegment| (segment.session, self.replay.more(changes, &own, segment.responses.clone()));
         concerned.map(more).collect()

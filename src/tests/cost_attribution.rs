@@ -6,7 +6,8 @@ use proptest::prelude::*;
 
 use super::timeline_builder::Story;
 use crate::base::data::Data;
-use crate::cost::attribution::{Attribution, Bill, GroupCost};
+use crate::cost::attribution::{Attribution, GroupCost};
+use crate::cost::bill::Bill;
 use crate::cost::groups::{CostKey, Label};
 use crate::cost::shares;
 use crate::cost::shares::{Thing, When};

@@ -17,7 +17,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::{Deserialize, Serialize};
 
 use crate::base::names::Sym;
-use crate::cost::attribution::Bill;
+use crate::cost::bill::Bill;
 use crate::cost::findings::levers::{Assignment, LeverAdvice, Repair};
 use crate::cost::findings::thresholds::FindingThresholds;
 use crate::logs::timeline::requests::Request;

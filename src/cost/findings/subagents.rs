@@ -1,7 +1,7 @@
 //! Subagents on expensive models: what the same tokens cost at the list prices of a cheaper one. Whether that one would have
 //! done the work is in no log, so it is a bound.
 
-use crate::cost::attribution::Charge;
+use crate::cost::bill::Charge;
 use crate::cost::findings::levers::Settable;
 use crate::cost::findings::thresholds::Subagents;
 use crate::cost::findings::{BillEvidence, Case, FindingBasis, MadeOf};

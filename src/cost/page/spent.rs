@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
-use crate::cost::attribution::Bill;
+use crate::cost::bill::Bill;
 use crate::cost::findings::BillEvidence;
 use crate::cost::groups::{CostKey, Dates};
 use crate::logs::timeline::requests::{NO_USAGE, NONE, Request, Timeline, ToolCall};

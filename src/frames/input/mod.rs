@@ -19,7 +19,7 @@ use crate::base::id::{Id, IdMap, IdSet};
 use crate::base::names::Names;
 use crate::base::unpack::CountingReader;
 use crate::base::{allocator, progress};
-use crate::facts::body_analyzer::AnalysisPool;
+use crate::facts::analysis_pool::AnalysisPool;
 use crate::facts::body_facts::BodyFacts;
 use crate::facts::encode::FormatRules;
 use crate::facts::shape;

@@ -1,0 +1,113 @@
+//! Hands out desks to the workers that read logs, and collects the facts: every body is studied once, by the worker that
+//! meets it first.
+
+use std::sync::Mutex;
+
+use crate::base::id::{Id, IdSet};
+use crate::facts::body_analyzer::BodyAnalyzer;
+use crate::facts::body_facts::BodyFacts;
+use crate::facts::encode::Params;
+use crate::facts::{hints, quotable};
+use crate::logs::body::BodyStudy;
+use crate::logs::trace::Handle;
+
+/// Locks over which the known bodies are spread.
+const SHARDS: usize = 64;
+
+/// The study of all bodies of a run.
+pub struct AnalysisPool {
+    vocabularies: u8,
+    params: Params,
+    known: Vec<Mutex<IdSet<Id>>>,
+    idle: Mutex<Vec<BodyAnalyzer>>,
+    found: Mutex<Vec<BodyFacts>>,
+}
+
+impl AnalysisPool {
+    /// A study that counts in the given vocabularies (one bit each) and passes over bodies that are known.
+    pub fn new(vocabularies: u8, params: Params, known: impl Iterator<Item = Id>) -> Self {
+        let mut shards: Vec<IdSet<Id>> = vec![IdSet::default(); SHARDS];
+        for id in known {
+            shards[shard(id)].insert(id);
+        }
+        let known = shards.into_iter().map(Mutex::new).collect();
+        Self { vocabularies, params, known, idle: Mutex::default(), found: Mutex::default() }
+    }
+
+    /// An analyst with an analyzer of its own.
+    pub fn begin(&self) -> Box<dyn BodyStudy + '_> {
+        let analyzer = self.idle.lock().ok().and_then(|mut idle| idle.pop());
+        let analyzer = analyzer.unwrap_or_else(|| BodyAnalyzer::new(self.vocabularies, self.params));
+        Box::new(Analyst { studies: self, analyzer: Some(analyzer), found: Vec::new() })
+    }
+
+    /// The facts found, by name of the body.
+    pub fn finish(self) -> Vec<BodyFacts> {
+        let mut found = self.found.into_inner().unwrap_or_default();
+        found.sort_unstable_by_key(|facts| facts.body);
+        found
+    }
+
+    fn is_new(&self, id: Id) -> bool {
+        self.known[shard(id)].lock().is_ok_and(|mut known| known.insert(id))
+    }
+}
+
+fn shard(id: Id) -> usize {
+    id.0[0] as usize % SHARDS
+}
+
+struct Analyst<'s> {
+    studies: &'s AnalysisPool,
+    /// Given back at the end.
+    analyzer: Option<BodyAnalyzer>,
+    found: Vec<BodyFacts>,
+}
+
+impl BodyStudy for Analyst<'_> {
+    fn body(&mut self, id: Id, text: &[u8]) {
+        if let Some(analyzer) = self.analyzer.as_mut().filter(|_| self.studies.is_new(id)) {
+            self.found.push(analyzer.facts(id, text));
+        }
+    }
+
+    fn part(&mut self, text: &[u8], is_first: bool) -> usize {
+        self.analyzer.as_mut().map_or(text.len(), |analyzer| analyzer.part(text, is_first))
+    }
+
+    fn rest(&mut self, id: Id, text: &[u8]) {
+        if let Some(analyzer) = self.analyzer.as_mut() {
+            let facts = analyzer.rest(id, text);
+            self.found.extend(self.studies.is_new(id).then_some(facts));
+        }
+    }
+
+    fn quote(&mut self, message: Id, call: Id, text: &str) {
+        let body = BodyFacts::quoted_by(message, call);
+        if self.studies.is_new(body) {
+            let (counted, texts) = (self.studies.vocabularies, quotable::quoted_texts(text));
+            self.found.push(BodyFacts { body, counted, texts, ..BodyFacts::default() });
+        }
+    }
+
+    fn call(&mut self, id: &[u8]) -> Handle {
+        let short = Id::pseudonym(id).0;
+        let short = u32::from_be_bytes([short[0], short[1], short[2], short[3]]);
+        let text = String::from_utf8_lossy(id);
+        let name = hints::handle(&text);
+        let size = self.analyzer.as_mut().map(|analyzer| analyzer.measure(&format!(" {name}"))).unwrap_or_default();
+        let narrow = |tokens| u8::try_from(tokens).unwrap_or(u8::MAX);
+        Handle { short, bytes: name.len() as u8, tokens: size.tokens.map(narrow) }
+    }
+}
+
+impl Drop for Analyst<'_> {
+    fn drop(&mut self) {
+        if let (Some(analyzer), Ok(mut idle)) = (self.analyzer.take(), self.studies.idle.lock()) {
+            idle.push(analyzer);
+        }
+        if let Ok(mut found) = self.studies.found.lock() {
+            found.append(&mut self.found);
+        }
+    }
+}
