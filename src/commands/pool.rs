@@ -73,18 +73,7 @@ pub enum PoolBy {
 
 /// Reads, pools, notes whose weeks are spent, shows, writes.
 pub fn run(args: &Args, context: &mut Context<'_>) -> Result<()> {
-    if let Some(missing) = args.directories.iter().find(|directory| !directory.is_dir()) {
-        return Err(Error::failed(format!("there is no directory {}", missing.shown()))
-            .hint("name the folder that the team shares: everybody writes into it with `devboy share --to DIR`"));
-    }
-    let given = || args.directories.iter().filter_map(|directory| directory.canonicalize().ok());
-    let published = args.publish.as_ref().and_then(|directory| directory.canonicalize().ok());
-    if published.is_some_and(|published| given().any(|given| given == published)) {
-        return Err(Error::usage(
-            "--publish names a folder of contributions: the next run would refuse the pool there",
-        )
-        .hint("name a folder apart from those that are pooled"));
-    }
+    check_places(args)?;
     let limits: FleetLimits = Data::new(args.rules_dir.as_deref())?.parsed(SHEET)?;
     let naming = share::naming(args.plain_names, context)?;
     share::enough_secret(&limits, args.plain_names, context)?;
@@ -126,6 +115,23 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<()> {
             let mined = Mined { overview, fields, ..Mined::listed("pool", name, rows) };
             args.export.send_mined(context, mined)?;
         }
+    }
+    Ok(())
+}
+
+/// Refuses folders that are not there, and a pool among what is pooled.
+fn check_places(args: &Args) -> Result<()> {
+    if let Some(missing) = args.directories.iter().find(|directory| !directory.is_dir()) {
+        return Err(Error::failed(format!("there is no directory {}", missing.shown()))
+            .hint("name the folder that the team shares: everybody writes into it with `devboy share --to DIR`"));
+    }
+    let given = || args.directories.iter().filter_map(|directory| directory.canonicalize().ok());
+    let published = args.publish.as_ref().and_then(|directory| directory.canonicalize().ok());
+    if published.is_some_and(|published| given().any(|given| given == published)) {
+        return Err(Error::usage(
+            "--publish names a folder of contributions: the next run would refuse the pool there",
+        )
+        .hint("name a folder apart from those that are pooled"));
     }
     Ok(())
 }

@@ -94,55 +94,65 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<()> {
         show(args, &user, &found, context)?;
     }
     let Some(directory) = args.to.as_ref().filter(|_| !args.show) else {
-        if !args.export.quiet {
-            writeln!(context.err, "# {weeks} would leave as {user}; nothing written")?;
-            tell_why_none(&found, &limits, context)?;
-        }
-        return Ok(());
+        context.note(args.export.quiet, format_args!("{weeks} would leave as {user}; nothing written"))?;
+        return tell_why_none(args, &found, &limits, context);
     };
-    let (mut written, mut without_rows, mut without_settings) = (0, 0, 0);
-    for PersonWeek { contribution, calls } in &found {
-        let path = place(directory, &user, &contribution.week);
+    let WrittenWeeks { written, without } = write(args, (directory, &user), &found, &limits, context)?;
+    let (places, before) = (directory.shown(), found.len() - written);
+    context.note(
+        args.export.quiet,
+        format_args!("{weeks} as {user}: {written} written to {places}, {before} shared before and kept"),
+    )?;
+    for (count, what) in without.into_iter().zip(["light rows: rows", "other settings: they"]).filter(|told| told.0 > 0)
+    {
+        let weeks = counted(count, "week");
+        context.note(
+            args.export.quiet,
+            format_args!("{weeks} shared before without {what} leave with the counts, and cannot be added"),
+        )?;
+    }
+    tell_why_none(args, &found, &limits, context)
+}
+
+/// What became of the weeks.
+#[derive(Default)]
+struct WrittenWeeks {
+    /// How many were written.
+    written: usize,
+    /// Of those that were shared before: how many lack the light rows, and the other settings, that are asked for now.
+    without: [u64; 2],
+}
+
+/// Writes the weeks that were not shared before.
+fn write(
+    args: &Args,
+    (directory, user): (&Path, &str),
+    found: &[PersonWeek],
+    limits: &FleetLimits,
+    context: &mut Context<'_>,
+) -> Result<WrittenWeeks> {
+    let mut done = WrittenWeeks::default();
+    for PersonWeek { contribution, calls } in found {
+        let (week, rows_max) = (&contribution.week, limits.light_rows_max);
+        let path = place(directory, user, week);
         if path.exists() {
-            without_rows += u64::from(args.rows && !light_place(directory, &user, &contribution.week).exists());
-            without_settings += u64::from(lacks_settings(contribution, &path, &limits));
+            done.without[0] += u64::from(args.rows && !light_place(directory, user, week).exists());
+            done.without[1] += u64::from(lacks_settings(contribution, &path, limits));
             continue;
         }
-        if args.rows && calls.len() > limits.light_rows_max {
-            let (rows, most) = (calls.len(), limits.light_rows_max);
+        if args.rows && calls.len() > rows_max {
+            let rows = calls.len();
             writeln!(
                 context.err,
-                "# week={}: {rows} light rows are more than the {most} that are read; none written",
-                contribution.week
+                "# week={week}: {rows} light rows are more than the {rows_max} that are read; none written"
             )?;
         } else if args.rows {
-            let bytes = light::write(contribution, calls)?;
-            write_private(&light_place(directory, &user, &contribution.week), bytes)?;
+            write_private(&light_place(directory, user, week), light::write(contribution, calls)?)?;
         }
         write_private(&path, contribution::write(contribution)?)?;
-        written += 1;
+        done.written += 1;
     }
-    if !args.export.quiet {
-        let before = found.len() - written;
-        let places = directory.shown();
-        writeln!(context.err, "# {weeks} as {user}: {written} written to {places}, {before} shared before and kept")?;
-        if without_rows > 0 {
-            let weeks = counted(without_rows, "week");
-            writeln!(
-                context.err,
-                "# {weeks} shared before without light rows: rows leave with the counts, and cannot be added"
-            )?;
-        }
-        if without_settings > 0 {
-            let weeks = counted(without_settings, "week");
-            writeln!(
-                context.err,
-                "# {weeks} shared before without other settings: they leave with the counts, and cannot be added"
-            )?;
-        }
-        tell_why_none(&found, &limits, context)?;
-    }
-    Ok(())
+    Ok(done)
 }
 
 /// Whether there are sums under other settings now, and none in the file that was written before.
@@ -151,11 +161,9 @@ fn lacks_settings(now: &Contribution, path: &Path, limits: &FleetLimits) -> bool
     tells_settings(now) && before().is_some_and(|before| !tells_settings(&before))
 }
 
-fn tell_why_none(found: &[PersonWeek], limits: &FleetLimits, context: &mut Context<'_>) -> Result<()> {
-    if found.is_empty() {
-        writeln!(context.err, "# only weeks that are over leave, at most the last {} of them", limits.weeks_max)?;
-    }
-    Ok(())
+fn tell_why_none(args: &Args, found: &[PersonWeek], limits: &FleetLimits, context: &mut Context<'_>) -> Result<()> {
+    let is_said = args.export.quiet || !found.is_empty();
+    context.note(is_said, format_args!("only weeks that are over leave, at most the last {} of them", limits.weeks_max))
 }
 
 /// Every value that leaves; with rows what they tell and, for people, the first of them.

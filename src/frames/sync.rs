@@ -430,19 +430,7 @@ fn plan<'a>(scope: &SyncScope<'a>, stored: &mut StoredFiles, without_lake: bool,
         let key = gone.get_mut(&(content, bytes))?.pop()?;
         stored.sources.remove(&key)
     };
-    let digests: Vec<Option<std::io::Result<Digest>>> = scope.pool.install(|| {
-        let digests = files.par_iter().map(|(file, key)| {
-            let known = stored.sources.get(key);
-            let is_certain = without_lake
-                || match known {
-                    Some(known) => stamp(known) == stamp_of(file),
-                    // Nothing to compare it with: it is new, and is named while it is read.
-                    None => !gone_bytes.contains(&file.bytes) && Job::of(file).is_one_piece(),
-                };
-            (!is_certain).then(|| digest(&file.path, known.map_or(0, |known| known.bytes), file.bytes))
-        });
-        digests.collect()
-    });
+    let digests = digests(scope, &files, stored, &gone_bytes, without_lake);
     let mut plans = Vec::new();
     for ((file, key), digest) in files.into_iter().zip(digests) {
         let (digest, failure) = match digest.transpose() {
@@ -487,6 +475,29 @@ fn plan<'a>(scope: &SyncScope<'a>, stored: &mut StoredFiles, without_lake: bool,
         });
     }
     plans
+}
+
+/// Names the content of the files that may be another than they were, or that may have been moved here.
+fn digests(
+    scope: &SyncScope<'_>,
+    files: &[(&LogFile, Id)],
+    stored: &StoredFiles,
+    gone_bytes: &BTreeSet<u64>,
+    without_lake: bool,
+) -> Vec<Option<std::io::Result<Digest>>> {
+    scope.pool.install(|| {
+        let digests = files.par_iter().map(|(file, key)| {
+            let known = stored.sources.get(key);
+            let is_certain = without_lake
+                || match known {
+                    Some(known) => stamp(known) == stamp_of(file),
+                    // Nothing to compare it with: it is new, and is named while it is read.
+                    None => !gone_bytes.contains(&file.bytes) && Job::of(file).is_one_piece(),
+                };
+            (!is_certain).then(|| digest(&file.path, known.map_or(0, |known| known.bytes), file.bytes))
+        });
+        digests.collect()
+    })
 }
 
 /// What tells without reading it that a file is what it was.

@@ -41,14 +41,7 @@ pub struct Args {
 /// Reads, sums up, prints.
 pub fn run(args: &Args, context: &mut Context<'_>) -> Result<()> {
     let export = args.asked.export.in_layout(args.layout)?;
-    let of_another = [("--servers", args.servers), ("--exact", args.exact)];
-    let of_another = of_another.iter().find(|(_, is_given)| *is_given && args.layout == CsvLayout::Published);
-    if let Some((flag, _)) = of_another {
-        return Err(Error::usage(format!(
-            "the published layout is of tools and characters, {flag} says nothing about it"
-        ))
-        .hint(format!("leave out --layout or {flag}")));
-    }
+    check_layout(args)?;
     let tier = if args.exact { EXACT_TIER } else { 0 };
     let mut input = args.asked.read((tier, None), context)?;
     if args.layout == CsvLayout::Published {
@@ -104,6 +97,15 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<()> {
             about: vec![("tokens_basis", basis)],
         },
     )
+}
+
+/// Refuses the published layout for what it has no column for.
+fn check_layout(args: &Args) -> Result<()> {
+    let of_another = [("--servers", args.servers), ("--exact", args.exact)];
+    let of_another = of_another.iter().find(|(_, is_given)| *is_given && args.layout == CsvLayout::Published);
+    let Some((flag, _)) = of_another else { return Ok(()) };
+    let why = format!("the published layout is of tools and characters, {flag} says nothing about it");
+    Err(Error::usage(why).hint(format!("leave out --layout or {flag}")))
 }
 
 /// A history with what is known of each of its calls.

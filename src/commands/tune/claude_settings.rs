@@ -99,43 +99,50 @@ fn days(study: &LeverStudy) -> String {
     first.zip(last).map_or_else(String::new, |(first, last)| format!(", {}", numbers::days(first, last)))
 }
 
-fn show(args: &Args, context: &mut Context<'_>, found: &SettingsStudy, input: &Input) -> Result<()> {
-    let SettingsStudy { scope, layers, study, findings: all, together, diff, .. } = found;
-    if !args.asked.output.quiet {
-        let state = if args.dry_run || args.check { " (not written)" } else { "" };
-        writeln!(context.err, "# settings: {} ({}){state}", layers.file.path.shown(), scope.into_str())?;
-        let of_side = |side| study.sessions.iter().filter(|seen| seen.is_earlier == side).count() as u64;
-        let [earlier, later, old] = [Some(true), Some(false), None].map(of_side);
-        let sessions = study.sessions.len() as u64;
-        let versions: Vec<&str> = study.versions.keys().map(|version| client_words(version)).collect();
-        if *scope == SettingsScope::User && context.env.claude_config_dirs().count() > 1 {
-            writeln!(
-                context.err,
-                "# CLAUDE_CONFIG_DIR names several directories: the figures are of the logs of all of them, and each has a \
-                 settings.json of its own"
-            )?;
-        }
-        if let (SettingsScope::User, Some(part)) = (scope, &input.project) {
-            writeln!(
-                context.err,
-                "# these settings are of all your projects, and only those named like {part:?} are looked at; --scope project \
-                 sets them for one"
-            )?;
-        }
-        if sessions == 0 {
-            writeln!(context.err, "# no session of this scope in the logs: there is nothing to choose values by")?;
-        } else {
-            let judged = match earlier {
-                0 => "too few to choose values on the earlier and to judge them on the later".to_owned(),
-                _ if old > 0 => {
-                    format!("{old} too old to say what holds, values chosen on {earlier}, judged on the last {later}")
-                }
-                _ => format!("values chosen on the first {earlier}, judged on the other {later}"),
-            };
-            let (all, days, versions) = (counted(sessions, "session"), days(study), versions.join(", "));
-            writeln!(context.err, "# {all}{days}: {judged}; clients of the last weeks: {versions}")?;
-        }
+/// Which file it is about, whose sessions, and how they are divided.
+fn introduce(args: &Args, context: &mut Context<'_>, found: &SettingsStudy, input: &Input) -> Result<()> {
+    let SettingsStudy { scope, layers, study, .. } = found;
+    let state = if args.dry_run || args.check { " (not written)" } else { "" };
+    writeln!(context.err, "# settings: {} ({}){state}", layers.file.path.shown(), scope.into_str())?;
+    let of_side = |side| study.sessions.iter().filter(|seen| seen.is_earlier == side).count() as u64;
+    let [earlier, later, old] = [Some(true), Some(false), None].map(of_side);
+    let sessions = study.sessions.len() as u64;
+    let versions: Vec<&str> = study.versions.keys().map(|version| client_words(version)).collect();
+    if *scope == SettingsScope::User && context.env.claude_config_dirs().count() > 1 {
+        writeln!(
+            context.err,
+            "# CLAUDE_CONFIG_DIR names several directories: the figures are of the logs of all of them, and each has a \
+             settings.json of its own"
+        )?;
     }
+    if let (SettingsScope::User, Some(part)) = (scope, &input.project) {
+        writeln!(
+            context.err,
+            "# these settings are of all your projects, and only those named like {part:?} are looked at; --scope project \
+             sets them for one"
+        )?;
+    }
+    if sessions == 0 {
+        writeln!(context.err, "# no session of this scope in the logs: there is nothing to choose values by")?;
+    } else {
+        let judged = match earlier {
+            0 => "too few to choose values on the earlier and to judge them on the later".to_owned(),
+            _ if old > 0 => {
+                format!("{old} too old to say what holds, values chosen on {earlier}, judged on the last {later}")
+            }
+            _ => format!("values chosen on the first {earlier}, judged on the other {later}"),
+        };
+        let (all, days, versions) = (counted(sessions, "session"), days(study), versions.join(", "));
+        writeln!(context.err, "# {all}{days}: {judged}; clients of the last weeks: {versions}")?;
+    }
+    Ok(())
+}
+
+fn show(args: &Args, context: &mut Context<'_>, found: &SettingsStudy, input: &Input) -> Result<()> {
+    if !args.asked.output.quiet {
+        introduce(args, context, found, input)?;
+    }
+    let SettingsStudy { scope, layers, study, findings: all, together, diff, .. } = found;
     match args.asked.output.form() {
         TableFormat::Json => {
             let fields = input.fields(json!({

@@ -223,87 +223,99 @@ impl Telling<'_> {
 
     /// A finding, part by part.
     pub fn told(&self, finding: &BillFinding) -> ToldFinding {
-        let month = self.a_month(finding.saved_usd).map(|month| format!(", {month}")).unwrap_or_default();
-        let (at_most, of, basis) = match finding.basis {
-            FindingBasis::Replayed => ("", "simulated input", "replayed"),
-            FindingBasis::Billed => ("at most ", "input", "on the bill"),
-            FindingBasis::Shared => ("at most ", "input and output", "on the bill"),
-            FindingBasis::Priced => ("at most ", "input and output", "at list prices"),
-        };
-        let saves = match finding.basis {
-            FindingBasis::Replayed => format!("input {} cheaper", percent(finding.saved_usd / finding.before_usd)),
-            FindingBasis::Billed | FindingBasis::Shared | FindingBasis::Priced => {
-                format!("at most {} here", usd(finding.saved_usd))
-            }
-        };
-        let ends = (finding.lower_usd, finding.upper_usd);
-        let interval = match self.interval(finding, ends, finding.before_usd) {
-            None => String::new(),
-            Some(interval) if finding.basis == FindingBasis::Replayed => format!(" {interval}"),
-            Some(interval) => format!(" ({IN_OTHERS} {interval})"),
-        };
-        let breaks = finding.breaks.as_ref().map(|words| format!("; {words}")).unwrap_or_default();
-        let (saved, before) = (usd(finding.saved_usd), usd(finding.before_usd));
-        let waited = finding.waited.as_ref();
-        let waits = waited.map(|time| {
+        let made = self.made(finding);
+        let evidence = self.evidence(finding);
+        ToldFinding {
+            what: finding.what.replace("{made}", &made),
+            holds: self.holds(finding),
+            advice: self.advice(finding, &made),
+            source: match finding.source.is_empty() {
+                true => evidence.clone(),
+                false => self.command(&finding.source, &self.same_logs),
+            },
+            command: evidence,
+        }
+    }
+
+    /// What it costs, where it holds, and what it breaks.
+    fn holds(&self, finding: &BillFinding) -> String {
+        let waits = finding.waited.as_ref().map_or_else(String::new, |time| {
             format!("{} of waiting, {} a day with requests; ", lasting(time.seconds), lasting(time.seconds_a_day))
         });
-        let waits = waits.unwrap_or_default();
-        // Where it costs time and not a cent, no money is told.
-        let is_money = waited.is_none() || saved != usd(0.0);
-        let costs = if is_money { format!("{at_most}{saved} of {before} of {of}{month}: ") } else { String::new() };
-        let holds = format!("{waits}{costs}{}{breaks}", self.place(finding));
+        let costs = if is_money(finding) {
+            let (at_most, of) = match finding.basis {
+                FindingBasis::Replayed => ("", "simulated input"),
+                FindingBasis::Billed => ("at most ", "input"),
+                FindingBasis::Shared | FindingBasis::Priced => ("at most ", "input and output"),
+            };
+            let month = self.a_month(finding.saved_usd).map_or_else(String::new, |month| format!(", {month}"));
+            format!("{at_most}{} of {} of {of}{month}: ", usd(finding.saved_usd), usd(finding.before_usd))
+        } else {
+            String::new()
+        };
+        let breaks = finding.breaks.as_ref().map_or_else(String::new, |words| format!("; {words}"));
+        format!("{waits}{costs}{}{breaks}", self.place(finding))
+    }
+
+    /// What it would save, of time and of money.
+    fn effect(&self, finding: &BillFinding) -> String {
+        let time = finding.waited.as_ref().map(|time| {
+            let [all, lower, upper] = [time.seconds_a_day, time.lower, time.upper].map(lasting);
+            format!("at most {all} a day with requests here ({IN_OTHERS} [{lower} … {upper}])")
+        });
+        let interval = self.interval(finding, (finding.lower_usd, finding.upper_usd), finding.before_usd);
+        let (saves, interval, basis) = match finding.basis {
+            FindingBasis::Replayed => {
+                let saves = format!("input {} cheaper", percent(finding.saved_usd / finding.before_usd));
+                (saves, interval.map(|interval| format!(" {interval}")), "replayed")
+            }
+            FindingBasis::Billed | FindingBasis::Shared | FindingBasis::Priced => {
+                let basis = if finding.basis == FindingBasis::Priced { "at list prices" } else { "on the bill" };
+                let interval = interval.map(|interval| format!(" ({IN_OTHERS} {interval})"));
+                (format!("at most {} here", usd(finding.saved_usd)), interval, basis)
+            }
+        };
+        let money = is_money(finding).then(|| format!("{saves}{}, {basis}", interval.unwrap_or_default()));
+        time.into_iter().chain(money).collect::<Vec<_>>().join(" and ")
+    }
+
+    /// What to do, with the effect, by what is set already.
+    fn advice(&self, finding: &BillFinding, made: &str) -> String {
         let parts = match &finding.scope {
             FindingScope::Parts(by, names) => {
                 names.iter().map(|name| self.part(by, name)).collect::<Vec<_>>().join(", ")
             }
             FindingScope::Everywhere => String::new(),
         };
-        let made = self.made(finding);
-        let advice = finding.advice.replace("{parts}", &parts).replace("{made}", &made);
-        let advice = advice.replace("{settings}", &self.settings_file);
+        let bare = finding.advice.replace("{parts}", &parts).replace("{made}", made);
+        let bare = bare.replace("{settings}", &self.settings_file);
         let update = finding.update.as_ref();
-        let bare = &advice;
-        let advice = update.map_or_else(|| advice.clone(), |update| format!("{update}. Then {advice}"));
-        let spared = waited.map(|time| {
-            let [all, lower, upper] = [time.seconds_a_day, time.lower, time.upper].map(lasting);
-            format!("at most {all} a day with requests here ({IN_OTHERS} [{lower} … {upper}])")
-        });
-        let money = is_money.then(|| format!("{saves}{interval}, {basis}"));
-        let effect = spared.into_iter().chain(money).collect::<Vec<_>>().join(" and ");
-        ToldFinding {
-            what: finding.what.replace("{made}", &made),
-            holds,
-            advice: match self.standing.get(&finding.id) {
-                Some(StandingSetting::Same { words, update }) => {
-                    let state = update.as_ref().map_or_else(|| ": done".to_owned(), |update| format!(", but {update}"));
-                    format!("{words} already{state}; what is told here happened without it")
-                }
-                Some(StandingSetting::Off { words, is_own: false }) => format!("nothing to set: {words}"),
-                Some(StandingSetting::Off { words, is_own: true }) => {
-                    let update = update.map_or_else(String::new, |update| format!("; and {update}"));
-                    format!("first correct this: {words}{update}. Then {bare}; effect: {effect}")
-                }
-                Some(StandingSetting::Other(words)) if finding.basis == FindingBasis::Priced => {
-                    format!("{advice}, unless what is set is cheaper: {words} now; effect on these logs: {effect}")
-                }
-                Some(StandingSetting::Other(words)) => {
-                    let (tune, there) = match finding.project() {
-                        Some(_) => (&["tune", "claude-settings", "--scope", "project"][..], " there"),
-                        None => (&["tune", "claude-settings"][..], ""),
-                    };
-                    let tune: Vec<String> = tune.iter().map(|&word| word.to_owned()).collect();
-                    let compares = self.command(&tune, &self.places);
-                    let part = format!("which may save part of this already: `{compares}`{there} compares them");
-                    format!("{advice}; {words} now, {part}; effect on these logs: {effect}")
-                }
-                None => format!("{advice}; effect: {effect}"),
-            },
-            command: self.evidence(finding),
-            source: match finding.source.is_empty() {
-                true => self.evidence(finding),
-                false => self.command(&finding.source, &self.same_logs),
-            },
+        let advice = update.map_or_else(|| bare.clone(), |update| format!("{update}. Then {bare}"));
+        let effect = self.effect(finding);
+        match self.standing.get(&finding.id) {
+            Some(StandingSetting::Same { words, update }) => {
+                let state = update.as_ref().map_or_else(|| ": done".to_owned(), |update| format!(", but {update}"));
+                format!("{words} already{state}; what is told here happened without it")
+            }
+            Some(StandingSetting::Off { words, is_own: false }) => format!("nothing to set: {words}"),
+            Some(StandingSetting::Off { words, is_own: true }) => {
+                let update = update.map_or_else(String::new, |update| format!("; and {update}"));
+                format!("first correct this: {words}{update}. Then {bare}; effect: {effect}")
+            }
+            Some(StandingSetting::Other(words)) if finding.basis == FindingBasis::Priced => {
+                format!("{advice}, unless what is set is cheaper: {words} now; effect on these logs: {effect}")
+            }
+            Some(StandingSetting::Other(words)) => {
+                let (tune, there) = match finding.project() {
+                    Some(_) => (&["tune", "claude-settings", "--scope", "project"][..], " there"),
+                    None => (&["tune", "claude-settings"][..], ""),
+                };
+                let tune: Vec<String> = tune.iter().map(|&word| word.to_owned()).collect();
+                let compares = self.command(&tune, &self.places);
+                let part = format!("which may save part of this already: `{compares}`{there} compares them");
+                format!("{advice}; {words} now, {part}; effect on these logs: {effect}")
+            }
+            None => format!("{advice}; effect: {effect}"),
         }
     }
 
@@ -532,6 +544,11 @@ impl Telling<'_> {
         };
         format!("nothing: no saving in {sessions} can be told from chance and the simulation's error")
     }
+}
+
+/// Whether money is told: not where it costs time and not a cent.
+fn is_money(finding: &BillFinding) -> bool {
+    finding.waited.is_none() || usd(finding.saved_usd) != usd(0.0)
 }
 
 /// "41 s", "20 min 29 s", "3 h 5 min"
