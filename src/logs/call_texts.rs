@@ -7,7 +7,7 @@ use std::collections::btree_map::Entry;
 use crate::base::id::{Id, IdMap, IdSet};
 use crate::base::json::{Cursor, JsonFault, RawStr};
 use crate::base::numbers::saturated;
-use crate::logs::assemble::NamelessCalls;
+use crate::logs::assemble::calls::NamelessCalls;
 use crate::logs::content::{BlockFields, TextBlocks};
 use crate::logs::envelope::{Envelope, ProgressFields};
 use crate::logs::field::id_of;

@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use crate::base::id::{Id, IdMap, IdSet};
 use crate::frames::tool_use::{SessionRowSummary, ToolUsages};
-use crate::logs::assemble::NamelessCalls;
+use crate::logs::assemble::calls::NamelessCalls;
 use crate::logs::copies::FileStanding;
 use crate::logs::corpus::{Corpus, SourceRows};
 use crate::logs::history::History;

@@ -4,7 +4,8 @@ use serde_json::{Value, json};
 
 use crate::cost::findings::search::{BillFinding, InSession, Looked};
 use crate::cost::findings::{FindingBasis, Made};
-use crate::cost::page::words::{Telling, sized};
+use crate::cost::page::words::Telling;
+use crate::cost::page::words::finding::sized;
 use crate::report::numbers::{percent, thousands, usd};
 use crate::report::table::{Table, TableBuilder};
 use crate::whatif::sim::figures::CostVerdict;

@@ -8,7 +8,8 @@ use rayon::prelude::*;
 
 use crate::base::id::{Id, IdMap};
 use crate::base::names::Sym;
-use crate::logs::timeline::assemble::{Assembly, ChainId};
+use crate::logs::timeline::assemble::Assembly;
+use crate::logs::timeline::drafts::ChainId;
 use crate::logs::timeline::requests::{
     Addition, ArrivedResults, Block, BlockKind, Boundary, Chain, Clearing, Marks, NO_USAGE, NONE, Occurrence,
     Reference, ReferenceKind, Request, Segment, SegmentCause, Session, StatedCost, Timeline, ToolCall, Utterance,

@@ -12,6 +12,7 @@ pub mod words;
 pub mod assemble;
 pub(crate) mod beside;
 pub(crate) mod content;
+mod drafts;
 mod fields;
 pub mod identifiers;
 mod layout;

@@ -4,7 +4,7 @@
 use serde_json::{Map, Value, json};
 
 use crate::report::table::Table;
-use crate::whatif::report::text::{by_cost, told_cells, verdict_word};
+use crate::whatif::report::tables::{by_cost, told_cells, verdict_word};
 use crate::whatif::report::{PolicyReport, SimulationAccuracy, TELEMETRY};
 use crate::whatif::sim::breakage::rows::{Breakage, Strength};
 use crate::whatif::sim::cells::Cell;

@@ -1,6 +1,7 @@
 //! The report of a policy, in one shape for all of them: what it saves, what it costs, what it breaks, always together.
 
 pub mod data;
+mod tables;
 mod text;
 
 use std::collections::BTreeMap;
@@ -17,9 +18,10 @@ use crate::whatif::sim::distance::Distance;
 use crate::whatif::sim::figures::{Deviation, Outcome, RunBill};
 
 pub use crate::whatif::report::data::json;
+pub use tables::{by_cost, clear_parts, comparison, sessions, sweep};
 pub use text::{
-    CLEAR_PARTS, basis, by_cost, clear_parts, comparison, examples, explained, first_line, formulas, headline,
-    off_the_bar, sessions, sweep, together, unpriced_of_all, write,
+    CLEAR_PARTS, basis, examples, explained, first_line, formulas, headline, off_the_bar, together, unpriced_of_all,
+    write,
 };
 
 /// How much of a report is told.

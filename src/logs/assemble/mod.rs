@@ -1,0 +1,224 @@
+//! Rows of many files to one [`History`]: every call, message and compaction once.
+//!
+//! Logs hold copies: a resumed or forked session repeats earlier lines under a new name, a subagent may stand in up to
+//! three places, one API message is spread over several records. Which copy counts is decided by what the rows say
+//! (place, time, ids), never by the order in which files were read.
+
+pub mod calls;
+mod chains;
+mod evictions;
+mod marks;
+mod messages;
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
+use rayon::prelude::*;
+
+use crate::base::id::{Id, IdMap, IdSet};
+use crate::base::names::Names;
+use crate::logs::assemble::calls::canonical_calls;
+use crate::logs::assemble::chains::lay_out;
+use crate::logs::assemble::marks::{Mark, compactions, marks, prompts, side_chain_roots};
+use crate::logs::assemble::messages::messages;
+use crate::logs::copies::{At, FileFacts, FileStanding, RecordedAgents, standings};
+use crate::logs::corpus::{Corpus, SourceRows};
+use crate::logs::history::{History, Session};
+use crate::logs::trace::{ChainKey, MarkRow, Millis, Place, SessionRow, ToolResult, ToolUse, Usage};
+
+/// Builds the history of all session logs of a corpus.
+pub fn assemble(corpus: &Corpus) -> History {
+    let mut files: Vec<File<'_>> = ranked(corpus).map(|(rows, standing)| File::new(rows, standing)).collect();
+    let sessions = sessions(&files, &corpus.names);
+    let session_index: IdMap<Id, u32> =
+        sessions.iter().enumerate().map(|(index, session)| (session.id, index as u32)).collect();
+    let recorded = RecordedAgents::of(files.iter().flat_map(|file| {
+        let rows = &file.rows.rows;
+        rows.messages.iter().map(|row| rows.chains[row.chain as usize])
+    }));
+    for file in &mut files {
+        file.resolve(&session_index, &recorded);
+    }
+    let superseded = superseded(&files);
+    let (mut laid_out, (messages, duplicate_message)) = rayon::join(
+        || {
+            let mut history = History::default();
+            let calls = canonical_calls(&files, &superseded, &mut history.merged);
+            lay_out(&files, calls, &mut history);
+            history
+        },
+        || messages(&files, &superseded, &corpus.names),
+    );
+    laid_out.merged.duplicate_message = duplicate_message;
+    laid_out.merged.sidecar_files = (corpus.files.len() - files.len()) as u64;
+    History { sessions, messages, ..laid_out }
+}
+
+/// Which log owns what several of them say, by the pseudonym of the file.
+pub fn standings_of(corpus: &Corpus) -> IdMap<Id, FileStanding> {
+    ranked(corpus).map(|(file, standing)| (file.source.key, standing)).collect()
+}
+
+/// The session logs, each with its rank.
+fn ranked(corpus: &Corpus) -> impl Iterator<Item = (&SourceRows, FileStanding)> {
+    let logs: Vec<&SourceRows> = corpus.files.iter().filter(|file| !file.source.is_sidecar()).collect();
+    let known = || standings(logs.par_iter().map(|file| facts(file, &corpus.names)).collect());
+    let standings = corpus.standings.get_or_init(known);
+    logs.into_iter().zip(standings.iter().copied())
+}
+
+/// What a file says: nothing that depends on its name, or on what else stands in it.
+fn facts(file: &SourceRows, names: &Names) -> FileFacts {
+    let rows = &file.rows;
+    let mut facts = FileFacts::of_records(file.source.counters.records);
+    for row in &rows.sessions {
+        facts.session(row.session, Some((row.ts_first, row.ts_last)));
+    }
+    for key in &rows.chains {
+        facts.session(key.session, None);
+    }
+    let reader = |chain: u32| {
+        let ChainKey { agent, place, .. } = rows.chains[chain as usize];
+        [&agent.0[..], &[place as u8]].concat()
+    };
+    for row in &rows.calls {
+        let kind = [b'c', row.progress.into()];
+        if let Some(asked) = &row.asked {
+            let ToolUse { record, message, tool, chain, ts, input_bytes, path, .. } = *asked;
+            let numbers = [ts.to_le_bytes(), i64::from(input_bytes).to_le_bytes()];
+            let ids = [row.call.0, message.0, path.0];
+            let tool = names.text(tool).as_bytes();
+            facts.asked(ts);
+            facts.add(At::Record(record), &[&kind, ids.as_flattened(), &reader(chain), numbers.as_flattened(), tool]);
+        }
+        if let Some(answered) = &row.answered {
+            let ToolResult { record, ts, chars, body, kind: content, status, .. } = *answered;
+            let (ids, numbers) = ([row.call.0, body.0], [ts.to_le_bytes(), i64::from(chars).to_le_bytes()]);
+            let end = [content as u8, status as u8];
+            facts.add(At::Record(record), &[&kind, ids.as_flattened(), numbers.as_flattened(), &end]);
+        }
+    }
+    for (number, row) in (0..).zip(&rows.messages) {
+        let Usage { input, output, cache_creation, cache_read, .. } = row.usage;
+        let numbers = [input, output, cache_creation, cache_read].map(u64::to_le_bytes);
+        let all = [&row.ts.to_le_bytes(), numbers.as_flattened(), names.text(row.model).as_bytes()].concat();
+        facts.asked(row.ts);
+        // Copies of a message differ in what they know of it.
+        let words = [&row.id.0[..], &reader(row.chain), if row.id.is_some() { &[] } else { &all }].concat();
+        facts.add(At::Message(number), &[b"m", &words]);
+        for part in 1..row.copies {
+            facts.add(At::Part(number), &[b"p", &part.to_le_bytes(), &words]);
+        }
+    }
+    let marks = marks(file);
+    if matches!(marks, Cow::Owned(_)) {
+        facts.forked();
+    }
+    // What was said is a fact as a prompt; where it stands in the tree is not.
+    for mark in marks.iter().filter(|mark| mark.kind.is_event()) {
+        facts.add(At::Record(mark.record), &[&[mark.kind as u8], &mark.id.0, &mark.other.0, &reader(mark.chain)]);
+    }
+    facts
+}
+
+/// One log with what is needed to place its rows.
+struct File<'a> {
+    rows: &'a SourceRows,
+    /// Decides between copies. If another file says all that this one does, it is asked for nothing but what may grow.
+    age: FileStanding,
+    /// See [`marks`].
+    marks: Cow<'a, [MarkRow]>,
+    /// Root record of each inline side-chain record, by record number.
+    roots: BTreeMap<u32, Id>,
+    /// Compactions by chain of the file, in order.
+    compactions: BTreeMap<u32, Vec<Mark>>,
+    /// Prompts of people by chain of the file, in order.
+    prompts: BTreeMap<u32, Vec<Mark>>,
+    /// By chain of the file: its session; none if it is set aside, and none of a copy whose records name no session.
+    chains: Vec<Option<u32>>,
+    /// By chain of the file: whether what it repeats is better recorded elsewhere.
+    is_aside: Vec<bool>,
+}
+
+impl<'a> File<'a> {
+    fn new(rows: &'a SourceRows, age: FileStanding) -> Self {
+        let marks = marks(rows);
+        let (roots, compactions, prompts) = (side_chain_roots(&marks), compactions(rows, &marks), prompts(rows));
+        let (chains, is_aside) = Default::default();
+        Self { rows, age, marks, roots, compactions, prompts, chains, is_aside }
+    }
+
+    /// Looks up the sessions of the file's chains.
+    fn resolve(&mut self, sessions: &IdMap<Id, u32>, recorded: &RecordedAgents) {
+        let keys = &self.rows.rows.chains;
+        self.is_aside = keys.iter().map(|key| recorded.sets_aside(key)).collect();
+        let session = |(key, is_aside): (&ChainKey, &bool)| {
+            if *is_aside { None } else { sessions.get(&self.session(key)).copied() }
+        };
+        self.chains = keys.iter().zip(&self.is_aside).map(session).collect();
+    }
+
+    fn session(&self, key: &ChainKey) -> Id {
+        if key.session.is_some() { key.session } else { self.rows.source.key }
+    }
+
+    fn place(&self, chain: u32) -> Place {
+        self.rows.rows.chains[chain as usize].place
+    }
+
+    /// The subagent that a row of the file belongs to; none on the main thread.
+    fn agent(&self, chain: u32, record: u32) -> Id {
+        let key = &self.rows.rows.chains[chain as usize];
+        match key.place {
+            Place::Inline => self.roots.get(&record).copied().unwrap_or_default(),
+            _ => key.agent,
+        }
+    }
+}
+
+/// Each session once. The file in which it begins names its project.
+fn sessions(files: &[File<'_>], names: &Names) -> Vec<Session> {
+    let mut rows: BTreeMap<Id, SessionRow> = BTreeMap::new();
+    let mut projects: BTreeMap<Id, (bool, Millis, Id, Id)> = BTreeMap::new();
+    for file in files {
+        for row in &file.rows.rows.sessions {
+            if row.project.is_some() {
+                let named = (file.age.is_repeated, row.ts_first, row.project, row.project_name);
+                projects.entry(row.session).and_modify(|first| *first = named.min(*first)).or_insert(named);
+            }
+            rows.entry(row.session).and_modify(|known| known.merge(row, names)).or_insert(*row);
+        }
+        let own: IdSet<Id> = file.rows.rows.sessions.iter().map(|row| row.session).collect();
+        // A file that says nothing is no session either.
+        let rows_of = &file.rows.rows;
+        let has_mark = rows_of.marks.iter().any(|mark| mark.kind.is_event());
+        let is_empty = rows_of.calls.is_empty() && rows_of.messages.is_empty() && !has_mark;
+        let told = rows_of.chains.iter().filter(|_| !file.age.is_repeated && !is_empty).map(|key| file.session(key));
+        // The records of the file that carry no `sessionId`.
+        let (ts_first, ts_last) = (file.age.first, file.age.last);
+        let nameless = SessionRow { project_record: u32::MAX, ts_first, ts_last, ..SessionRow::default() };
+        for session in told.filter(|session| !own.contains(session)) {
+            let row = SessionRow { session, ..nameless };
+            rows.entry(session).and_modify(|known| known.merge(&row, names)).or_insert(row);
+        }
+    }
+    let session = |row: SessionRow| {
+        let (_, _, project, project_name) = projects.get(&row.session).copied().unwrap_or_default();
+        let SessionRow { session: id, version, ts_first, ts_last, .. } = row;
+        Session { id, project, project_name, version, ts_first, ts_last }
+    };
+    rows.into_values().map(session).collect()
+}
+
+/// Calls and messages in progress records that are set aside, also where a fork repeats them.
+fn superseded(files: &[File<'_>]) -> IdSet<Id> {
+    let mut out = IdSet::default();
+    for file in files.iter().filter(|file| !file.age.is_repeated) {
+        let is_aside = |chain: u32| file.is_aside[chain as usize];
+        let asked = file.rows.rows.calls.iter().filter(|row| row.asked.is_some_and(|asked| is_aside(asked.chain)));
+        out.extend(asked.map(|row| row.call));
+        out.extend(file.rows.rows.messages.iter().filter(|row| is_aside(row.chain)).map(|row| row.id));
+    }
+    out.remove(&Id::NONE);
+    out
+}
