@@ -41,7 +41,7 @@ pub enum Reason {
     Scalar,
     #[strum(message = "a needed field is absent")]
     MissingField,
-    #[strum(message = "a field of another type")]
+    #[strum(message = "a field of another type, or with a value that cannot be")]
     MistypedField,
     /// A number that cannot be: a negative count, a size over 2^32, a share outside of 0 to 1.
     #[strum(message = "a number that cannot be; skipped")]

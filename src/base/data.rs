@@ -71,6 +71,16 @@ impl Data {
         Ok(Self { dir: Some(dir.to_owned()) })
     }
 
+    /// The data files in the directory whose names no shipped one has, in order: nobody reads them.
+    pub fn unread(&self) -> Vec<PathBuf> {
+        let is_unread = |path: &PathBuf| {
+            let name = path.file_name().and_then(|name| name.to_str());
+            path.extension().is_some_and(|end| end == "toml") && !Self::names().any(|known| Some(known) == name)
+        };
+        let found = self.dir.as_deref().and_then(|dir| files::list(dir).ok()).unwrap_or_default();
+        found.into_iter().filter(is_unread).collect()
+    }
+
     /// Names the files that override shipped ones; [`Id::NONE`] if there is no directory of them.
     pub fn overrides(&self) -> Result<Id> {
         let Some(dir) = &self.dir else { return Ok(Id::NONE) };

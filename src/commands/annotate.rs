@@ -34,6 +34,9 @@ pub struct Args {
     /// Files or directories of telemetry. Default: every place to which the live pipeline is known to write.
     #[arg(value_name = "PATH")]
     paths: Vec<PathBuf>,
+    /// The same, as other commands are told.
+    #[arg(long, value_name = "PATH")]
+    input_dir: Vec<PathBuf>,
     /// Also look into the directories below those given.
     #[arg(long)]
     recursive: bool,
@@ -54,6 +57,13 @@ pub struct Args {
     rules_dir: Option<PathBuf>,
     #[command(flatten)]
     output: OutputArgs,
+}
+
+impl Args {
+    /// The places that were named, in either way.
+    fn given(&self) -> Vec<PathBuf> {
+        self.paths.iter().chain(&self.input_dir).cloned().collect()
+    }
 }
 
 /// A file that was looked through.
@@ -117,22 +127,22 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<()> {
 }
 
 fn places(args: &Args, context: &Context<'_>) -> Result<Vec<TelemetryPlace>> {
-    if let Some(missing) = args.paths.iter().find(|path| !path.exists()) {
+    if let Some(missing) = args.given().iter().find(|path| !path.exists()) {
         return Err(Error::failed(format!("{} does not exist", missing.shown()))
             .hint("name a file or directory of telemetry, or none for the usual places"));
     }
-    if !args.paths.is_empty() {
-        return Ok(telemetry::places(&args.paths, &Surroundings::default()));
+    if !args.given().is_empty() {
+        return Ok(telemetry::places(&args.given(), &Surroundings::default()));
     }
     Ok(telemetry::places(&[], &surroundings(&settings(context)?, context)))
 }
 
 fn inputs(args: &Args, places: &[TelemetryPlace]) -> Inputs {
     // The usual places are looked through to the bottom, as `tune analyze` does.
-    let deep = args.recursive || args.paths.is_empty();
+    let deep = args.recursive || args.given().is_empty();
     // Of several spellings of a place one is walked, which need not be the one that was given.
     let canonical = |path: &Path| path.canonicalize().ok();
-    let given: BTreeSet<PathBuf> = args.paths.iter().filter_map(|path| canonical(path)).collect();
+    let given: BTreeSet<PathBuf> = args.given().iter().filter_map(|path| canonical(path)).collect();
     let is_in = |file: &EventFile| file.path.parent().and_then(canonical).is_some_and(|place| given.contains(&place));
     let is_meant = |file: &EventFile| deep || given.contains(&file.canonical) || is_in(file);
     let found = event_files(&mut places.to_vec());
@@ -162,7 +172,7 @@ fn nothing_found(args: &Args, places: &[TelemetryPlace], inputs: &Inputs) -> Err
     let mut hints: Vec<String> = looked.collect();
     let left = [(inputs.annotated, "annotated already"), (inputs.packed, "compressed: unpack it first")];
     hints.extend(left.iter().filter(|(count, _)| *count > 0).map(|(count, why)| format!("left out, {why}: {count}")));
-    hints.push(match args.paths.as_slice() {
+    hints.push(match args.given().as_slice() {
         [] => "the live pipeline records with `telemetry.enabled = true`".to_owned(),
         _ => "--recursive also looks into the directories below those given".to_owned(),
     });

@@ -5,6 +5,7 @@ use std::ffi::{OsStr, OsString};
 use std::io::{self, Write};
 use std::path::PathBuf;
 
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{ArgMatches, Parser, Subcommand};
 
 use crate::base::error::{FailureKind, Result};
@@ -222,7 +223,7 @@ fn execute(command: Command, context: &mut Context<'_>) -> Exit {
 
 /// Prints clap's answer: help and version on stdout, a mistake on stderr.
 fn refuse(answer: &clap::Error, context: &mut Context<'_>) -> Exit {
-    let text = answer.render().to_string();
+    let text = answer.render().to_string() + &tip(answer);
     let (sink, exit) =
         if answer.use_stderr() { (&mut context.err, Exit::Usage) } else { (&mut context.out, Exit::Done) };
     let written = sink.write_all(text.as_bytes()).and_then(|()| sink.flush());
@@ -231,6 +232,37 @@ fn refuse(answer: &clap::Error, context: &mut Context<'_>) -> Exit {
         // A reader that went away changes nothing.
         _ => exit,
     }
+}
+
+/// Commands that a tip names.
+const TIPPED: usize = 3;
+
+/// Which commands have a flag that the one at hand does not know; nothing where none has.
+fn tip(answer: &clap::Error) -> String {
+    let flag = match answer.get(ContextKind::InvalidArg) {
+        Some(ContextValue::String(flag)) if answer.kind() == ErrorKind::UnknownArgument => flag,
+        // Flags of the old spellings `replay --policy` and `replay --planner`.
+        Some(ContextValue::Strings(needed)) if needed.iter().any(|flag| flag.starts_with("--policy")) => {
+            return "\n  tip: such flags are those of `devboy what-if POLICY`\n".to_owned();
+        }
+        Some(ContextValue::Strings(needed)) if needed.iter().any(|flag| flag.starts_with("--planner")) => {
+            return "\n  tip: such flags are those of `devboy planner`\n".to_owned();
+        }
+        _ => return String::new(),
+    };
+    let name = flag.trim_start_matches('-').split(['=', ' ']).next().unwrap_or_default();
+    let has = |command: &clap::Command| {
+        command.get_arguments().any(|flag| flag.get_long() == Some(name) && !flag.is_hide_set())
+    };
+    let root = command();
+    let named = root.get_subcommands().flat_map(|command| {
+        let below =
+            command.get_subcommands().map(move |below| (format!("{} {}", command.get_name(), below.get_name()), below));
+        std::iter::once((command.get_name().to_owned(), command)).chain(below)
+    });
+    let named = named.filter(|(_, command)| has(command)).map(|(name, _)| format!("`devboy {name}`"));
+    let found: Vec<String> = named.take(TIPPED).collect();
+    if found.is_empty() { String::new() } else { format!("\n  tip: --{name} is a flag of {}\n", found.join(", ")) }
 }
 
 /// Print a completion script for a shell.

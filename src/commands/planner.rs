@@ -79,6 +79,7 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<()> {
     let scenarios = || Scenarios::new(vec![file.clone()], &ScenarioChanges::default(), &data()?);
     let tier = if args.emit_telemetry.is_some() { scenarios()?.tier() } else { 0 };
     let mut input = args.asked.read_calls(tier, None, context)?;
+    args.emit_telemetry.as_deref().map_or(Ok(()), |dir| input.expect_outside(dir))?;
     let until = args.planning.train_until.as_deref();
     let until = until.map(|text| window::end_of("--train-until", text, context.now_ms)).transpose()?;
     let mut stage = PlannerStage::new(file.clone(), &mut input, until)?;

@@ -74,7 +74,7 @@ pub fn effects(data: &Data) -> Result<Effects> {
 /// The statistics of value models, each as it was known and as it held.
 pub fn coverage(follow_ups: &FollowUps, sizes: &SizesBySession, numbers: &FollowUpThresholds) -> Vec<PromiseCoverage> {
     let FollowUpThresholds { backtest, links, .. } = numbers;
-    let of_sizes = |name, promise| sizes.coverage((name, "answers"), promise, links.calls_min, backtest);
+    let of_sizes = |name, promise| sizes.coverage((name, "results"), promise, links.calls_min, backtest);
     vec![
         follow_ups.coverage(FOLLOW_UPS, numbers),
         of_sizes(TYPICAL, Promise::About(0.5)),

@@ -421,7 +421,7 @@ fn extended_formats_are_proposed_where_they_are_asked_for_and_pay_on_later_sessi
     // What is written is what the replay takes, and what it says of it.
     assert_eq!(home.run(&[&analyze[..], &["--extended-formats"]].concat()).exit, Exit::Done);
     let replayed = home.run(&["replay", "--input-dir", &logs]);
-    assert!(replayed.err.contains("the configuration lists extended formats"), "{}", replayed.err);
+    assert!(replayed.out.contains("the configuration lists extended formats"), "{}", replayed.out);
     assert_eq!(of_rule(&["--extended-formats"])[0]["verdict"], json!("skip"));
 }
 

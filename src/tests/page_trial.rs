@@ -492,3 +492,73 @@ fn what_is_nothing_has_no_sign() {
     assert_eq!(dates("2026-01-02", "2026-01-02"), "2026-01-02");
     assert_eq!(dates("2026-01-02", "2026-01-03"), "2026-01-02 … 2026-01-03");
 }
+
+#[test]
+fn a_flag_of_another_command_is_told_where_it_belongs() {
+    let home = home_with_swaps(1);
+    for (arguments, tip) in [
+        (&["--by", "tool"][..], "tip: --by is a flag of `devboy cost`"),
+        (&["replay", "--explain"], "tip: such flags are those of `devboy what-if POLICY`"),
+        (&["replay", "--arm", "mined"], "tip: such flags are those of `devboy planner`"),
+    ] {
+        let refused = home.run(arguments);
+        assert!(refused.exit == Exit::Usage && refused.err.contains(tip), "{arguments:?}: {}", refused.err);
+    }
+    assert!(!home.run(&["replay", "--no-such-flag"]).err.contains("is a flag of"));
+}
+
+#[test]
+fn events_and_logs_are_told_apart() {
+    let home = home_with_swaps(1);
+    home.write(".claude/projects/-home-user-lantern/calls.jsonl", session("calls", 6));
+    for command in ["replay", "planner"] {
+        let refused = home.run(&[command, "--emit-telemetry", home.path(".claude/projects/new").to_str().unwrap()]);
+        assert!(refused.exit == Exit::Usage && refused.err.contains("logs are read from there"), "{}", refused.err);
+    }
+    assert!(!home.path(".claude/projects/new").exists());
+    let events = home.path("events");
+    let events = events.to_str().unwrap();
+    assert_eq!(home.run(&["replay", "--emit-telemetry", events]).exit, Exit::Done);
+    let mistaken = home.run(&["mine", "tools", "--input-dir", events]);
+    assert!(mistaken.exit == Exit::Failed && mistaken.err.contains("events of the pipeline"), "{}", mistaken.err);
+}
+
+/// What `--output` ends with is the form, unless one was asked for; a project has one pseudonym everywhere.
+#[test]
+fn rows_are_written_as_the_name_of_their_file_says() {
+    let home = Home::new();
+    home.write(".claude/projects/-home-user-lantern/calls.jsonl", session("calls", 6));
+    let written = |name: &str, more: &[&str]| {
+        let file = home.path(name);
+        let done = home.run(&[&["mine", "sessions", "--output", file.to_str().unwrap()], more].concat());
+        assert_eq!(done.exit, Exit::Done, "{}", done.err);
+        std::fs::read_to_string(file).unwrap()
+    };
+    let csv = written("rows.csv", &[]);
+    assert!(csv.starts_with("session,project,"), "{csv}");
+    assert_eq!(serde_json::from_str::<Value>(&written("rows.json", &[])).unwrap()["command"], "mine sessions");
+    assert!(!written("other.csv", &["--format", "table"]).contains(','));
+    let project = csv.lines().nth(1).unwrap().split(',').nth(1).unwrap();
+    assert!(home.run(&["replay", "--format", "md"]).out.contains(&format!("| {project} |")), "{project}");
+    let named = written("named.csv", &["--names"]);
+    assert!(!named.contains("project-") && named.lines().nth(1).unwrap().starts_with("calls,"), "{named}");
+}
+
+/// A month is reckoned from the days that were asked about, and the page says how many these are.
+#[test]
+fn days_without_a_request_are_counted_and_told() {
+    let home = home_with_swaps(12);
+    for day in ["2026-03-03", "2026-03-05"] {
+        let mut told = Told::new(day, "/home/user/lantern", 0);
+        told.ask(OPUS, 0, 40_000, 500);
+        home.write(&format!(".claude/projects/-home-user-lantern/{day}.jsonl"), told.text.replace("2026-01-02", day));
+    }
+    for (since, told) in [
+        ("2026-02-20", "Spent 2026-03-03 … 2026-03-05 (3 of 14 days): "),
+        ("2026-03-04", "Spent on 2026-03-05 (1 of 2 days): "),
+        ("2026-03-03", "Spent 2026-03-03 … 2026-03-05 (3 days): "),
+    ] {
+        let out = home.run(&["--since", since]).out;
+        assert!(out.starts_with(told), "{told}: {out}");
+    }
+}

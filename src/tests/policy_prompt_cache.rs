@@ -441,6 +441,16 @@ fn what_no_log_has_is_estimated_and_kept_apart() {
     assert_eq!(billed.spent.read, 50_600, "nothing of it is on the bill");
 }
 
+/// What an answer costs goes by the size of what it answers: above 200,000 tokens Sonnet 4 takes $22.50 per million.
+#[test]
+fn output_that_is_not_billed_has_the_price_of_its_context() {
+    let mut log = Story::new();
+    log.session("a", "/p").model("claude-sonnet-4-20250514").human(10).ask(0, 250_000, 5).says(2_000);
+    let answers = on_ground(&log.done(), |_| {}, |ground| unlogged(ground).answers);
+    assert!(answers.spent.output > 300, "{answers:?}");
+    assert_eq!(answers.cost.nano_usd, u128::from(answers.spent.output) * 22_500);
+}
+
 /// Opus 4.8 charges 500 nano-dollars for a read, 6,250 and 10,000 for the writes: 11.5 and 19 keep-alive reads.
 #[test]
 fn idle_reads_are_told_for_every_model_and_lifetime_that_was_written_for() {

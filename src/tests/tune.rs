@@ -352,7 +352,7 @@ fn what_was_mined_spares_no_more_than_can_be_spared_at_best() {
     let home = busy_home();
     home.write(".config/devboy/pipeline_config.toml", "schema_version = 4\n\n[tools.Read]\nspeculate = false\n");
     let outcome = home.run(&with(&["--dry-run"]));
-    let told = "could spare at best 60 of 120 calls of 6 later sessions; what was mined before spares 60 with";
+    let told = "could spare at best 60 of 120 calls of 6 later sessions, at any later step; what was mined before spares 60 with";
     assert!(outcome.err.contains(told), "the file has no say in what was mined: {}", outcome.err);
     // Three calls stand between a search and the reading of what it found.
     let home = Home::new();

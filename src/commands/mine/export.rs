@@ -137,9 +137,9 @@ impl KeptArgs {
 #[derive(clap::Args, Debug, Clone, Default)]
 #[command(next_help_heading = "Output")]
 pub struct ExportArgs {
-    /// Form of the report.
-    #[arg(long, value_enum, default_value_t, value_parser = undrawn())]
-    pub format: ExportForm,
+    /// Form of the report. Default: what the name of --output ends with (.csv, .json, .md, .parquet), else table.
+    #[arg(long, value_parser = undrawn())]
+    pub format: Option<ExportForm>,
     /// Short for `--format json`.
     #[arg(short, long, conflicts_with = "format")]
     pub json: bool,
@@ -176,14 +176,21 @@ impl ExportArgs {
     pub fn in_layout(&self, layout: CsvLayout) -> Result<Self> {
         match (layout, self.form()) {
             (CsvLayout::All, _) | (CsvLayout::Published, ExportForm::Csv) => Ok(self.clone()),
-            (CsvLayout::Published, ExportForm::Table) => Ok(Self { format: ExportForm::Csv, ..self.clone() }),
+            (CsvLayout::Published, ExportForm::Table) => Ok(Self { format: Some(ExportForm::Csv), ..self.clone() }),
             (CsvLayout::Published, _) => Err(Error::usage("the published layout is CSV").hint("leave out --format")),
         }
     }
 
     /// The form asked for.
     pub fn form(&self) -> ExportForm {
-        if self.json { ExportForm::Json } else { self.format }
+        let of_name = || match self.output.as_ref()?.extension()?.to_str()? {
+            "csv" => Some(ExportForm::Csv),
+            "json" => Some(ExportForm::Json),
+            "md" => Some(ExportForm::Md),
+            "parquet" => Some(ExportForm::Parquet),
+            _ => None,
+        };
+        if self.json { ExportForm::Json } else { self.format.or_else(of_name).unwrap_or_default() }
     }
 
     /// The same as far as all commands share it.

@@ -48,17 +48,14 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<()> {
     });
     let (rows, left_out) = args.asked.kept.keep(classed, |_| 1);
     let shown = for_people(&rows, args.redact, &input);
-    let hidden = |text: &str| {
-        let id = Id::from_hex(text).unwrap_or_default();
-        let shown = if export.names { id } else { context.pseudonyms.id(id) };
-        shown.to_string()[..DIGITS].to_owned()
-    };
+    let hidden =
+        |text: &str| context.pseudonyms.id(Id::from_hex(text).unwrap_or_default()).to_string()[..DIGITS].to_owned();
     let hide = |row: &SessionRowSummary| SessionRowSummary {
         session: hidden(&row.session),
-        project: hidden(&row.project),
+        project: context.pseudonyms.project(&row.project),
         ..row.clone()
     };
-    let rows: Vec<SessionRowSummary> = rows.iter().map(hide).collect();
+    let rows: Vec<SessionRowSummary> = if export.names { shown.clone() } else { rows.iter().map(hide).collect() };
     export.tell(&input, (left_out, args.asked.kept), context)?;
     let mined = Mined {
         overview: mined::sessions_overview(&shown),

@@ -126,6 +126,7 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     // What a place is worth in money is asked of the requests, too.
     let asks_worth = args.reach.is_some() && !scenarios.is_sweep() && args.against.is_none() && args.baseline.is_none();
     let mut input = args.asked.read_calls(scenarios.tier(), asks_worth.then(TimelineDetail::default), context)?;
+    args.emit_telemetry.as_deref().map_or(Ok(()), |dir| input.expect_outside(dir))?;
     if let Some(model) = &args.model {
         expect_model(model, &scenarios, &mut input)?;
     }
@@ -170,7 +171,8 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     if let Some(path) = &args.html {
         context.write_file(path, report::html(report), args.asked.output.quiet)?;
     }
-    context.show(|context| show(args, report, (gate.as_ref(), worth.as_ref()), &input, context))?;
+    let is_extended = lists_extended(&scenarios.cells[0].settings);
+    context.show(|context| show(args, (report, is_extended), (gate.as_ref(), worth.as_ref()), &input, context))?;
     gate.map_or(Ok(Exit::Done), |gate| conclude(&gate, &args.asked.output, context))
 }
 
@@ -257,14 +259,13 @@ fn tell(scenarios: &Scenarios, output: &OutputArgs, context: &mut Context<'_>) -
         return Ok(());
     }
     scenarios.files.iter().try_for_each(|file| tell_file(file, context))?;
-    if scenarios.cells.iter().any(|cell| lists_extended(&cell.settings)) {
-        writeln!(
-            context.err,
-            "# note: the configuration lists extended formats: the rows of the published ones use them"
-        )?;
-    }
-    Ok(())
+    // A single report says so itself.
+    let is_told = scenarios.cells.len() < 2 || !scenarios.cells.iter().any(|cell| lists_extended(&cell.settings));
+    context.note(is_told, format_args!("note: {NOT_PUBLISHED}"))
 }
+
+/// Beside the rows of the published formats, where the configuration lists others.
+const NOT_PUBLISHED: &str = "the configuration lists extended formats: the rows of the published ones use them";
 
 /// Writes events, names made anonymous unless they are to be kept, and says how many.
 pub fn emit(
@@ -297,14 +298,14 @@ pub fn emit(
 
 fn show(
     args: &Args,
-    report: &report::ReplayReport,
+    (report, is_extended): (&report::ReplayReport, bool),
     (gate, worth): (Option<&gate::ReplayGate>, Option<&Worth>),
     input: &Input,
     context: &mut Context<'_>,
 ) -> Result<()> {
     match args.asked.output.form() {
         TableFormat::Json => {
-            let mut own = json!({ "replay": report::json(report) });
+            let mut own = json!({ "replay": report::json(report), "lists_extended_formats": is_extended });
             if let Some(gate) = gate {
                 own["gate"] = gate.json();
             }
@@ -319,6 +320,9 @@ fn show(
                 writeln!(context.out, "## devboy replay\n")?;
             }
             write_covered(args, input, context)?;
+            if is_extended {
+                writeln!(context.out, "{}\n", form.sentence(NOT_PUBLISHED))?;
+            }
             if let Some(gate) = gate {
                 gate.write(context.out, (form, args.asked.output.is_shared()), context.width)?;
             }

@@ -46,8 +46,14 @@ impl TeamArgs {
                 )))?;
             }
             if own.secret() != pool.secret {
-                return Err(Error::failed(format!("{} was made with another team secret", path.shown()))
-                    .hint("DEVBOY_TEAM_SECRET must be the one with which it was pooled"));
+                let why = match context.env.team_secret {
+                    Some(_) => "was made with another team secret",
+                    None => "was made with a team secret, and none is set",
+                };
+                return Err(Error::failed(format!("{} {why}", path.shown())).hint(
+                    "set DEVBOY_TEAM_SECRET to the one with which it was pooled, or DEVBOY_TEAM_SECRET_FILE to a file that \
+                     holds it",
+                ));
             }
             team = lender(&pool);
         }

@@ -71,7 +71,11 @@ pub fn billed(
             return Err(Error::failed(cause.message).hint("--log-dir names the folder of the logs of Claude Code"));
         }
         Err(cause) => {
-            writeln!(context.err, "# note: no logs to hold changes of settings against: {}", cause.message)?;
+            let why = cause.message;
+            writeln!(
+                context.err,
+                "# note: no logs to hold changes of settings against: {why}; --log-dir names their folder"
+            )?;
             return Ok(nothing());
         }
     };

@@ -58,7 +58,7 @@ pub struct PolicyArgs {
     /// of agents; in JSON no places.
     #[arg(long, conflicts_with = "names")]
     pub redact: bool,
-    /// Every formula with your numbers in it.
+    /// Every formula with your numbers in it, and all tables.
     #[arg(long)]
     pub explain: bool,
     /// Show what the examples of breaks are about: file, line and the start of the record. Text of your logs is printed
@@ -82,6 +82,7 @@ impl PolicyArgs {
     /// How much of a report is told.
     pub fn detail(&self) -> ReportDetail {
         let rows = if self.all { usize::MAX } else { self.top as usize };
-        ReportDetail { explain: self.explain, rows, tables: if self.all { usize::MAX } else { TABLES } }
+        let tables = if self.all || self.explain { usize::MAX } else { TABLES };
+        ReportDetail { explain: self.explain, rows, tables }
     }
 }

@@ -165,7 +165,7 @@ fn besides(args: &Args, one: &PolicyReport, form: TableFormat, context: &mut Con
     Ok(())
 }
 
-const BY_SESSION: &str = "by session, in input-equivalent tokens, largest difference first";
+const BY_SESSION: &str = "by session, largest difference first";
 
 /// Puts names in place of pseudonyms. Data keeps these: what is joined by them has them too.
 pub fn tell(args: &Args, reports: &mut [PolicyReport], input: &Input) {

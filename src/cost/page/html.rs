@@ -29,7 +29,7 @@ pub fn html(telling: &Telling<'_>, plots: &Plots, tools: &[ToolCost], follow_ups
     traces(&mut html, telling, &plots.sessions);
     causes(&mut html, plots);
     tool_costs(&mut html, tools);
-    windows(&mut html, telling, &plots.windows);
+    plots.tried.iter().for_each(|(name, values)| tried(&mut html, telling, name, values));
     heat(&mut html, telling);
     graph(&mut html, follow_ups);
     html.leaf("h2", &[], "How the figures come about");
@@ -213,23 +213,23 @@ fn tool_costs(html: &mut Html, tools: &[ToolCost]) {
     html.table(&["tool", "#came in", "#sent again", "#paid again", "#all"], &told.iter().map(row).collect::<Vec<_>>());
 }
 
-fn windows(html: &mut Html, telling: &Telling<'_>, windows: &[(String, f64)]) {
-    let (Some((first, _)), Some((last, _))) = (windows.first(), windows.last()) else { return };
+fn tried(html: &mut Html, telling: &Telling<'_>, name: &str, values: &[(String, f64)]) {
+    let [(first, _), .., (last, _)] = values else { return };
     let band = telling.page.off_bill.abs();
     let mark = |(place, (value, change)): (usize, &(String, f64))| {
         (place as f64, 100.0 * change, "var(--c0)", format!("{value}: {}", signed(100.0 * change)))
     };
-    let marks: Vec<_> = windows.iter().enumerate().map(mark).collect();
+    let marks: Vec<_> = values.iter().enumerate().map(mark).collect();
     let points = marks.iter().map(|(place, change, ..)| (*place, *change)).collect();
-    let curve = PlotLine { name: "window of automatic compaction".to_owned(), points, marks };
-    html.leaf("h2", &[], "Cost under other windows of automatic compaction");
+    let curve = PlotLine { name: name.to_owned(), points, marks };
+    html.leaf("h2", &[], &format!("Cost under other {name}"));
     let caption = format!("Against the log. Grey: what the simulation is off the bill, ± {}.", percent(band));
     figure(html, &caption, |html| {
-        chart::curve(html, "change of cost by window", &curve, Some(100.0 * band), signed);
+        chart::curve(html, &format!("change of cost by value: {name}"), &curve, Some(100.0 * band), signed);
         chart::ends(html, Some(first), Some(last));
     });
     let row = |(value, change): &(String, f64)| vec![value.clone(), signed(100.0 * change)];
-    html.table(&["window", "#change of the input's cost"], &windows.iter().map(row).collect::<Vec<_>>());
+    html.table(&["value", "#change of the input's cost"], &values.iter().map(row).collect::<Vec<_>>());
 }
 
 fn signed(value: f64) -> String {

@@ -10,7 +10,7 @@ use crate::cost::groups::{CostKey, Label};
 use crate::cost::session::{self, SessionRequest};
 use crate::logs::trace::{Millis, NO_TIME, Place};
 use crate::report::numbers::thousands;
-use crate::whatif::client::{LeverValue, Trial};
+use crate::whatif::client::LeverValue;
 use crate::whatif::prompt_cache::causes;
 use crate::whatif::prompt_cache::outcome::Cause;
 use crate::whatif::sim::cost::Cost;
@@ -21,8 +21,8 @@ use crate::whatif::sim::figures::Sides;
 pub struct Plots {
     /// Cache misses: cause, how often, dollars; the most expensive first.
     pub causes: Vec<(String, u64, f64)>,
-    /// Windows of automatic compaction, and cost with each over that of the log, less one.
-    pub windows: Vec<(String, f64)>,
+    /// Settings that were tried: their name, and of each value the cost with it over that of the log, less one.
+    pub tried: Vec<(String, Vec<(String, f64)>)>,
     /// The most expensive sessions.
     pub sessions: Vec<ContextTrace>,
     /// The most expensive tools.
@@ -72,7 +72,7 @@ impl Plots {
             .map(|(cause, sum)| (cause.words().to_owned(), sum.events, sum.cost_lost.nano_usd as f64 / 1e9))
             .collect();
         causes.sort_by(|a, b| b.2.total_cmp(&a.2).then_with(|| a.0.cmp(&b.0)));
-        Self { causes, windows: windows(evidence), sessions: traces(evidence), tools: tools(evidence) }
+        Self { causes, tried: tried(evidence), sessions: traces(evidence), tools: tools(evidence) }
     }
 }
 
@@ -94,13 +94,23 @@ fn tools(evidence: &BillEvidence<'_>) -> Vec<ToolCost> {
     .collect()
 }
 
-/// The windows that `tune claude-settings` tries, each with what it would change.
-fn windows(evidence: &BillEvidence<'_>) -> Vec<(String, f64)> {
-    let change = |trial: &Trial| {
-        let LeverValue::Window(tokens) = trial.setting else { return None };
-        Some((thousands(tokens), tried_sides(trial).into_values().sum::<Sides>().change()?))
-    };
-    evidence.study.trials.iter().filter_map(change).collect()
+/// The windows of compaction and lifetimes of the cache that `tune claude-settings` tries, each with what it would change.
+fn tried(evidence: &BillEvidence<'_>) -> Vec<(String, Vec<(String, f64)>)> {
+    let mut tried: Vec<(String, Vec<(String, f64)>)> = Vec::new();
+    for trial in &evidence.study.trials {
+        let (name, value) = match trial.setting {
+            LeverValue::Window(tokens) => ("windows of automatic compaction", thousands(tokens)),
+            LeverValue::MainTtl(class) => ("lifetimes of the cache of main threads", class.into_str().to_owned()),
+            LeverValue::SubagentTtl(class) => ("lifetimes of the cache of subagents", class.into_str().to_owned()),
+            LeverValue::Result(_) => continue,
+        };
+        let Some(change) = tried_sides(trial).into_values().sum::<Sides>().change() else { continue };
+        match tried.iter_mut().find(|one| one.0 == name) {
+            Some((_, values)) => values.push((value, change)),
+            None => tried.push((name.to_owned(), vec![(value, change)])),
+        }
+    }
+    tried
 }
 
 /// Main threads of the sessions that cost most.

@@ -18,6 +18,7 @@ use crate::base::error::{Error, Result};
 use crate::base::id::{Id, IdMap, IdSet};
 use crate::base::names::Names;
 use crate::base::unpack::CountingReader;
+use crate::base::visible::Shown as _;
 use crate::base::{allocator, progress};
 use crate::facts::analysis_pool::AnalysisPool;
 use crate::facts::body_facts::BodyFacts;
@@ -164,7 +165,7 @@ impl Input {
             roots,
             window,
             tally: SyncTally::default(),
-            notes: Vec::new(),
+            notes: data.unread().iter().map(|path| format!("{}: no data file is called so", path.shown())).collect(),
             vocabulary: data.read("logs.toml", typed)?,
             endpoints: data.read("endpoints.toml", Endpoints::parse)?,
             formats: data.read("formats.toml", FormatRules::parse)?,

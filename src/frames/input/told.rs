@@ -1,21 +1,26 @@
 //! What there is to say of an input: its fields in every JSON report, notes, and why there is nothing in it.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
 use crate::base::damage::Reason;
 use crate::base::error::{Error, Result};
-use crate::base::numbers;
 use crate::base::visible::{Shown as _, quoted};
+use crate::base::{files, numbers};
 use crate::frames::input::Input;
 use crate::frames::sync::directory_of;
 use crate::logs::corpus::RowSource;
-use crate::logs::discover::{DEFAULT, NAMED};
+use crate::logs::discover::{DEFAULT, NAMED, Root};
 use crate::logs::overview::{Holds, InProgress, Overview};
 use crate::logs::read::Failure;
 use crate::logs::window;
+use crate::telemetry;
+
+/// Bytes of a file that tell whether it is telemetry.
+const HEAD_BYTES: u64 = 64 << 10;
 
 /// Files that an error names; a note is written for each of them where a report is.
 const HINTS_MAX: usize = 10;
@@ -122,6 +127,20 @@ impl Input {
         named.map(|root| format!(" {NAMED} {}", quoted(&root.path.shown()))).collect()
     }
 
+    /// Refuses a directory in which logs are looked for: what is written there would be read as one.
+    pub fn expect_outside(&self, directory: &Path) -> Result<()> {
+        let real = |path: &Path| path.ancestors().find_map(|path| path.canonicalize().ok());
+        let place = real(directory);
+        let is_inside = |root: &Root| {
+            root.path.canonicalize().is_ok_and(|root| place.as_ref().is_some_and(|it| it.starts_with(root)))
+        };
+        if !self.roots.iter().any(is_inside) {
+            return Ok(());
+        }
+        Err(Error::usage(format!("{}: logs are read from there", directory.shown()))
+            .hint("name a directory outside of them"))
+    }
+
     /// The error of an input without a session log.
     pub fn no_records(&self) -> Error {
         let files = |count: usize| numbers::counted(count as u64, "file");
@@ -139,6 +158,13 @@ impl Input {
             .collect();
         hints.extend(self.sources.iter().filter_map(damaged_where).take(HINTS_MAX));
         let places = self.named_places();
+        let mut heads = self.sources.iter().filter_map(|file| file.path.as_deref()).take(HINTS_MAX);
+        if heads.any(is_telemetry) {
+            hints = vec![format!(
+                "these are events of the pipeline: `devboy tune analyze{places}` reads them, and `devboy mine fingerprints \
+                 --from-telemetry{places}`"
+            )];
+        }
         hints.push(format!("`devboy doctor{places}` says what is there instead; --allow-empty makes this no error"));
         Error::failed(format!("{NOTHING_PARSED}: {what}")).hint(hints.join("\n"))
     }
@@ -238,4 +264,11 @@ fn damaged_where(source: &RowSource) -> Option<String> {
     let (reason, seen) = damage.min_by_key(|(_, seen)| seen.line)?;
     let line = if seen.line == 0 { String::new() } else { format!(":{}", seen.line) };
     Some(format!("{}{line}: {}", source.shown(), reason.outcome()))
+}
+
+/// Whether a file begins with events of the pipeline.
+fn is_telemetry(path: &Path) -> bool {
+    let mut head = Vec::new();
+    let read = files::open(path).and_then(|file| file.take(HEAD_BYTES).read_to_end(&mut head));
+    read.is_ok() && telemetry::holds_events(&head)
 }

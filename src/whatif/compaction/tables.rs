@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use crate::base::stats::Share;
-use crate::report::numbers::{known, percent, percent_of, thousands};
+use crate::report::numbers::{known, percent, percent_of, thousands, usd};
 use crate::report::share::ends;
 use crate::report::table::{Table, TableBuilder};
 use crate::whatif::compaction::outcome::{
@@ -89,7 +89,7 @@ pub struct CompactionReport<'a> {
 pub fn tables(found: &CompactionReport<'_>, bars: &CompactionBars) -> Vec<(String, Table)> {
     let all = [
         (
-            "thresholds: what compacting at another size would cost, in input-equivalent tokens (log and summarisers)",
+            "thresholds: what compacting at another size would cost, at list prices (log and summarisers)",
             sweep(&found.sweep),
         ),
         ("compactions of the replay and of the log", both(found)),
@@ -167,18 +167,21 @@ fn both(found: &CompactionReport<'_>) -> Table {
 }
 
 fn sweep(rows: &[CompactionSweepRow]) -> Table {
-    let best = rows.iter().filter(|row| row.cost.units > 0).map(|row| row.cost.units).min();
+    let price = |row: &CompactionSweepRow| row.cost.usd().unwrap_or_else(|| row.cost.iet());
+    let best = rows.iter().map(price).filter(|price| *price > 0.0).min_by(f64::total_cmp);
+    // Where all cost the same, none is the cheapest.
+    let best = best.filter(|best| rows.iter().any(|row| price(row) > *best));
     TableBuilder::of(rows)
         .text("compact at", |row| row.trigger_tokens.map_or_else(|| "never".to_owned(), thousands))
         .count("keeps", |row| row.carry_tokens)
         .count("times", |row| row.firings)
-        .count("cost", |row| row.cost.iet().round() as u64)
-        .count("summaries", |row| row.summariser.iet().round() as u64)
+        .number("cost", |row| known(row.cost.usd(), usd))
+        .number("summaries", |row| known(row.summariser.usd(), usd))
         .count("to read again", |row| row.reread_tokens)
         .count("edits lost", |row| row.edit_source_lost)
         .count("refs lost", |row| row.ref_lost)
         .text("", |row| {
-            let remark = match (row.is_thrashing, Some(row.cost.units) == best) {
+            let remark = match (row.is_thrashing, Some(price(row)) == best) {
                 (true, true) => "cheapest, thrashing",
                 (true, false) => "thrashing",
                 (false, true) => "cheapest",

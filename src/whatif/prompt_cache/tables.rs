@@ -161,12 +161,12 @@ pub fn formulas(found: &PromptCache) -> Vec<String> {
          writes + 2 · 1-hour writes"
             .to_owned(),
         format!(
-            "error of reads = Σ |simulated − billed| / Σ billed = {} / {}",
+            "error of reads = Σ |foretold − billed| / Σ billed = {} / {}; foretold: what is known of a request before its bill",
             thousands(against.read_error),
             thousands(against.read_billed)
         ),
         format!(
-            "bias = (Σ simulated − Σ billed) / Σ billed = ({} − {}) / {}",
+            "bias = (Σ foretold − Σ billed) / Σ billed = ({} − {}) / {}",
             thousands(against.read_simulated),
             thousands(against.read_billed),
             thousands(against.read_billed)

@@ -130,15 +130,15 @@ pub fn sessions(report: &PolicyReport) -> Table {
     let by = report.outcome.as_ref().and_then(|outcome| outcome.by.get("session"));
     // What is not estimated is no zero.
     let told = report.not_estimated.is_none();
-    let tokens = |cost: &Cost| cost.iet().round() as u64;
+    let money = |cost: &Cost| known(cost.usd().filter(|_| told), usd);
     let mut rows: Vec<_> = by.into_iter().flatten().collect();
     let apart = |sides: &Sides| sides.policy.cost.units.abs_diff(sides.baseline.cost.units);
     rows.sort_by_key(|(_, sides)| std::cmp::Reverse(apart(sides)));
     TableBuilder::of(rows)
         .text("session", |(session, _)| (*session).clone())
         .count("requests", |(_, sides)| sides.requests)
-        .count("baseline", |(_, sides)| tokens(&sides.baseline.cost))
-        .number("policy", |(_, sides)| known(told.then(|| tokens(&sides.policy.cost)), thousands))
+        .number("baseline", |(_, sides)| known(sides.baseline.cost.usd(), usd))
+        .number("policy", |(_, sides)| money(&sides.policy.cost))
         .number("cost%", |(_, sides)| known(sides.change().filter(|_| told), |change| figure(100.0 * change, 1)))
         .number("dollars", |(_, sides)| known(dollars(sides).filter(|_| told), |dollars| dollars))
         .table()

@@ -419,10 +419,9 @@ fn lost(losses: &[UnforeseenLosses]) -> Option<String> {
     (!rates.is_empty()).then(|| format!("cache misses that nothing foretold: {}", rates.join(", ")))
 }
 
+/// Dollars; without a price input-equivalent tokens.
 fn cost(cost: &Cost) -> String {
-    let tokens = format!("{} input-equivalent tokens", thousands(cost.iet().round() as u64));
-    let is = if cost.unpriced_tokens == 0 { "=" } else { "of" };
-    cost.usd().map_or(tokens.clone(), |money| format!("{} {is} {tokens}", usd(money)))
+    cost.usd().map_or_else(|| format!("{} input-equivalent tokens", thousands(cost.iet().round() as u64)), usd)
 }
 
 fn signed(value: f64) -> String {
@@ -450,7 +449,9 @@ fn unpriced_of<'o>(outcomes: impl IntoIterator<Item = &'o Outcome>) -> Option<St
     let one = |(model, sides): (&str, Vec<&Sides>)| {
         let tokens = span(sides.iter().map(|sides| sides.unpriced_tokens()).collect(), "token");
         let requests = span(sides.iter().map(|sides| sides.unpriced_requests).collect(), "request");
-        format!("{tokens} of {requests} to {model}")
+        // Another context gives the same requests other sizes, and another lifetime has a price of its own.
+        let by = if sides.len() > 1 { ", by policy" } else { "" };
+        format!("{tokens} of {requests} to {model}{by}")
     };
     let models: Vec<String> = models.into_iter().map(one).collect();
     (!models.is_empty()).then(|| format!("no known price, left out of dollars and per cent: {}", models.join(", ")))

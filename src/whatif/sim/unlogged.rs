@@ -138,8 +138,10 @@ fn answers(simulator: &Simulator<'_>) -> UnloggedCalls {
         request.outputs.clone().map(|block| u64::from(simulator.sizes.tokens[block as usize])).sum()
     };
     for (_, request) in simulator.timeline.counted().filter(|(_, request)| request.context() > 0) {
-        let output = size(request).saturating_sub(request.usage.output);
-        sum += priced(simulator, 0, (request.model, request.start), Spent { output, ..Spent::default() });
+        let spent = Spent { output: size(request).saturating_sub(request.usage.output), ..Spent::default() };
+        // What output costs goes by the size of the context that it answers.
+        let cost = simulator.tariff.rates(request.model, request.start, request.context()).cost(&spent);
+        sum += UnloggedCalls { calls: 0, spent, cost };
     }
     sum
 }

@@ -208,10 +208,14 @@ fn lasting(seconds: f64) -> String {
     }
 }
 
-/// "62 %", "all of it"
+/// "62 %", "all of it", "nearly all of it"
 fn whole_percent(share: f64) -> String {
     let text = format!("{:.0} %", 100.0 * share);
-    if text == "100 %" { "all of it".to_owned() } else { text }
+    match text == "100 %" {
+        false => text,
+        true if share > 1.0 - 1e-9 => "all of it".to_owned(),
+        true => "nearly all of it".to_owned(),
+    }
 }
 
 /// "above 200 k", "of 50 k to 100 k"

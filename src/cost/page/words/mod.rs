@@ -88,9 +88,17 @@ impl Telling<'_> {
             Some((first, last)) if self.is_cut => {
                 format!("in the {} days up to {last} (first request {first})", self.sheet.days)
             }
-            Some((first, last)) if first == last => format!("on {first}"),
             Some((first, last)) => {
-                format!("{first} … {last} ({})", counted(spent.span_days.max(0).unsigned_abs(), "day"))
+                let span = spent.span_days.max(0).unsigned_abs();
+                let all = counted(self.days.max(0).unsigned_abs(), "day");
+                // A month is reckoned from all of them: days without a request count as well.
+                let of = (self.days > spent.span_days).then(|| format!(" ({} of {all})", thousands(span)));
+                match first == last {
+                    true => format!("on {first}{}", of.unwrap_or_default()),
+                    false => {
+                        format!("{first} … {last}{}", of.unwrap_or_else(|| format!(" ({})", counted(span, "day"))))
+                    }
+                }
             }
         };
         let money = match spent.total {
@@ -140,7 +148,11 @@ impl Telling<'_> {
     /// How often the intervals of the page hold, where some are over few sessions: those of a part, or of subagents, are over fewer
     /// than there are.
     pub fn of_few_sessions(&self) -> Option<String> {
-        let told = self.findings().chain(self.told_unsettable()).map(|finding| finding.sessions);
+        let told = self.findings().chain(self.told_unsettable());
+        let has_interval = |finding: &&BillFinding| {
+            self.interval(finding, (finding.lower_usd, finding.upper_usd), finding.before_usd).is_some()
+        };
+        let told = told.filter(has_interval).map(|finding| finding.sessions);
         let sessions: BTreeSet<u64> = told.chain(self.told_losers().map(|loser| loser.sessions)).collect();
         let mut fewest: BTreeMap<u32, u64> = BTreeMap::new();
         for sessions in sessions {
