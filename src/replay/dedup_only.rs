@@ -3,21 +3,23 @@
 //! same pass, each only where what it has in its cache is not what is there now: a change of one endpoint is mostly forgotten a
 //! few responses later.
 
+use std::borrow::Cow;
 use std::ops::Range;
 
+use crate::base::id::Id;
 use crate::base::numbers::saturated;
 use crate::facts::hints::{self, ShownAs};
 use crate::replay::effects::Present;
 use crate::replay::layers::SentAs;
 use crate::replay::layers::exact_dedup::{DedupCache, ShownBody, wording};
 use crate::replay::reach::WithinReach;
-use crate::replay::scenario::Scenario;
+use crate::replay::scenario::{EndpointPolicy, Scenario};
 use crate::replay::stack::fallback;
-use crate::replay::tape::{Tape, TapeEntry};
+use crate::replay::tape::{Tape, TapeEntry, ToolKind};
 
 /// One response.
 #[derive(Clone, Copy, PartialEq)]
-struct DedupStep {
+pub(super) struct DedupStep {
     /// Names the body.
     body: u32,
     endpoint: u32,
@@ -28,6 +30,10 @@ struct DedupStep {
     otherwise: u32,
     /// Tokens of a hint that refers to this response.
     hint: u32,
+    /// Pseudonym of the file named, or none.
+    path: Id,
+    /// Shows what a tool read from that file.
+    reads: bool,
     /// Has text, so that it counts.
     counts: bool,
     /// May be answered by a hint and referred to.
@@ -36,6 +42,17 @@ struct DedupStep {
     ran: bool,
     /// A preview of a result that stands in a file.
     preview: bool,
+}
+
+/// What L0 does with a response.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Handling {
+    /// It is sent as it is.
+    Passed,
+    /// It is left to the layers behind.
+    LeftBehind,
+    /// It is looked up, and remembered.
+    LookedUp,
 }
 
 impl DedupStep {
@@ -53,11 +70,39 @@ impl DedupStep {
             baseline: saturated(baseline),
             otherwise: saturated(fallback.tokens),
             hint: saturated(counting.tokens(&frame.plus(&response.handle.size()))),
+            path: response.path,
+            reads: kind == ToolKind::FileRead,
             counts: !matches!(response.outcome, TapeEntry::Silent | TapeEntry::Unstudied),
             refers: response.outcome == TapeEntry::Answer,
             ran: response.ran,
             preview: response.body_at_hand.preview,
         }
+    }
+
+    fn handling(&self, policy: &EndpointPolicy) -> Handling {
+        if !self.refers || self.bytes < policy.body_bytes_min.max(1) {
+            Handling::Passed
+        } else if !policy.dedup || policy.reached == WithinReach::Misses {
+            Handling::LeftBehind
+        } else {
+            Handling::LookedUp
+        }
+    }
+
+    fn makes_stale(&self, policy: &EndpointPolicy) -> bool {
+        self.ran && policy.makes_stale() && policy.reached != WithinReach::Misses
+    }
+
+    /// Whether it leaves the cache alone.
+    fn is_idle(&self, policy: &EndpointPolicy) -> bool {
+        self.handling(policy) != Handling::LookedUp && !self.makes_stale(policy)
+    }
+
+    /// Whether two policies of its endpoint treat it alike.
+    fn is_alike(&self, now: &EndpointPolicy, change: &EndpointPolicy) -> bool {
+        self.handling(now) == self.handling(change)
+            && now.reached == change.reached
+            && (!self.ran || now.makes_stale_like(change))
     }
 }
 
@@ -67,6 +112,9 @@ pub(super) struct DedupOnlyReplay<'t> {
     steps: Vec<DedupStep>,
     weights: &'t [f64],
 }
+
+/// The responses for which the layers behind L0 answer otherwise under a change, by index.
+type ChangedSteps = Vec<(usize, DedupStep)>;
 
 impl<'t> DedupOnlyReplay<'t> {
     /// Works out what the layers behind L0 answer. Of recorded responses nothing is known that a near-reference or a reference
@@ -78,15 +126,22 @@ impl<'t> DedupOnlyReplay<'t> {
     }
 
     /// The same responses under a change.
-    fn under(&self, now: &Scenario, change: &Scenario) -> Self {
-        let Self { tape, weights, .. } = *self;
+    pub fn under(&self, now: &Scenario, change: &Scenario) -> Self {
+        let mut steps = self.steps.clone();
+        self.changed(now, change).into_iter().for_each(|(index, step)| steps[index] = step);
+        Self { steps, ..*self }
+    }
+
+    fn changed(&self, now: &Scenario, change: &Scenario) -> ChangedSteps {
+        if now.answers_like(change) {
+            return Vec::new();
+        }
         let is_alike = now.is_alike_behind(change);
         let policies = now.endpoints.iter().zip(&change.endpoints);
         let alike: Vec<bool> = policies.map(|(now, change)| is_alike && now.is_alike_behind(change)).collect();
-        let step = |(index, step): (usize, &DedupStep)| {
-            if alike[step.endpoint as usize] { *step } else { DedupStep::new(tape, change, index) }
-        };
-        Self { tape, steps: self.steps.iter().enumerate().map(step).collect(), weights }
+        let steps = self.steps.iter().enumerate().filter(|(_, step)| !alike[step.endpoint as usize]);
+        let changed = steps.map(|(index, step)| (index, step, DedupStep::new(self.tape, change, index)));
+        changed.filter(|(_, step, then)| *step != then).map(|(index, _, then)| (index, then)).collect()
     }
 
     /// What is saved in one context where nothing is changed.
@@ -102,12 +157,12 @@ impl<'t> DedupOnlyReplay<'t> {
         present
     }
 
-    /// How much more each change saves in one context. `own` are the replays of those for which the layers behind L0 answer
-    /// otherwise.
-    pub fn more(&self, changes: &Changes<'_>, own: &[Option<Self>], context: Range<usize>) -> Vec<f64> {
+    /// How much more each change saves in one context. `changed` are by change the responses for which the layers behind L0
+    /// answer otherwise.
+    pub fn more(&self, changes: &Changes<'_>, changed: &[ChangedSteps], context: Range<usize>) -> Vec<f64> {
         let mut more = vec![0.0; changes.all.len()];
-        self.replay(changes, own, context, |index, sent, apart| {
-            for &(change, then) in apart {
+        self.replay(changes, changed, context, |index, sent, apart| {
+            for &(change, then) in apart.iter().filter(|(_, then)| *then != sent) {
                 more[change] += self.weight(index) * (f64::from(sent) - f64::from(then));
             }
         });
@@ -119,68 +174,113 @@ impl<'t> DedupOnlyReplay<'t> {
     }
 
     /// Replays one context, and tells for each response what is sent now, and by the changes whose cache is another one.
-    fn replay(
-        &self,
-        changes: &Changes<'_>,
-        own: &[Option<Self>],
+    fn replay<'c>(
+        &'c self,
+        changes: &Changes<'c>,
+        changed: &[ChangedSteps],
         context: Range<usize>,
         mut each: impl FnMut(usize, u32, &[(usize, u32)]),
     ) {
-        let differs = |own: &Self| own.steps[context.clone()] != self.steps[context.clone()];
-        let is_apart = |change: usize| {
-            changes.all[change].lru_size != changes.now.lru_size || own[change].as_ref().is_some_and(differs)
+        let steps = &self.steps[context.clone()];
+        let mut now = ContextReplay::new(changes.now, steps);
+        let under = |(change, changed): (&&'c Scenario, &ChangedSteps)| {
+            let mut then = ContextReplay::new(change, steps);
+            let place = |index: usize| changed.partition_point(|(at, _)| *at < index);
+            for (index, step) in &changed[place(context.start)..place(context.end)] {
+                then.steps.to_mut()[index - context.start] = *step;
+            }
+            then
         };
-        let always: Vec<bool> = (0..changes.all.len()).map(is_apart).collect();
-        let replay_of = |change: usize| own[change].as_ref().filter(|_| always[change]).unwrap_or(self);
-        let mut cache = DedupCache::new(changes.now.lru_size);
-        let mut caches: Vec<DedupCache> = changes.all.iter().map(|change| DedupCache::new(change.lru_size)).collect();
+        let mut then: Vec<ContextReplay<'_>> = changes.all.iter().zip(changed).map(under).collect();
+        let has_own = |then: &ContextReplay<'_>| matches!(then.steps, Cow::Owned(_));
+        let is_apart = |then: &ContextReplay<'_>| has_own(then) || then.scenario.lru_size != changes.now.lru_size;
+        let always: Vec<bool> = then.iter().map(is_apart).collect();
         let mut apart: Vec<(usize, u32)> = (0..always.len()).filter(|&at| always[at]).map(|at| (at, 0)).collect();
         let first = self.tape.evictions.partition_point(|&(before, _)| (before as usize) < context.start);
         let mut evictions = self.tape.evictions[first..].iter().peekable();
-        for index in context {
+        for (at, step) in steps.iter().enumerate() {
+            let index = context.start + at;
             while let Some(&(_, evicted)) = evictions.next_if(|(before, _)| *before as usize <= index) {
-                cache.drop_if(|entry| entry.response == evicted);
-                apart.iter().for_each(|&(change, _)| caches[change].drop_if(|entry| entry.response == evicted));
+                let is_evicted = |entry: &ShownBody| entry.response as usize + context.start == evicted as usize;
+                now.cache.drop_if(is_evicted);
+                apart.iter().for_each(|&(change, _)| then[change].cache.drop_if(is_evicted));
             }
-            for &change in &changes.unlike[self.steps[index].endpoint as usize] {
+            let mut is_idle = step.is_idle(now.policy(step));
+            for &change in &changes.unlike[step.endpoint as usize] {
+                if step.is_alike(now.policy(step), then[change].policy(step)) {
+                    continue;
+                }
+                is_idle = false;
                 if !apart.iter().any(|(known, _)| *known == change) {
-                    caches[change].become_like(&cache);
+                    then[change].cache.become_like(&now.cache);
                     apart.push((change, 0));
                 }
             }
-            let sent = self.pass(changes.now, index, &mut cache);
-            for (change, then) in &mut apart {
-                *then = replay_of(*change).pass(changes.all[*change], index, &mut caches[*change]);
+            let sent = now.pass(at);
+            for (change, tokens) in &mut apart {
+                let then = &mut then[*change];
+                *tokens = if is_idle && !has_own(then) { sent } else { then.pass(at) };
             }
             each(index, sent, &apart);
-            apart.retain(|&(change, _)| always[change] || !caches[change].holds_like(&cache));
+            if !is_idle {
+                apart.retain(|&(change, _)| always[change] || !then[change].cache.holds_like(&now.cache));
+            }
         }
+    }
+}
+
+/// One configuration on its way through a context. Its cache knows responses by their place there.
+struct ContextReplay<'c> {
+    scenario: &'c Scenario,
+    steps: Cow<'c, [DedupStep]>,
+    cache: DedupCache,
+}
+
+impl<'c> ContextReplay<'c> {
+    fn new(scenario: &'c Scenario, steps: &'c [DedupStep]) -> Self {
+        Self { scenario, steps: Cow::Borrowed(steps), cache: DedupCache::new(scenario.lru_size) }
+    }
+
+    fn policy(&self, step: &DedupStep) -> &'c EndpointPolicy {
+        &self.scenario.endpoints[step.endpoint as usize]
     }
 
     /// Tokens that are sent for a response.
-    fn pass(&self, scenario: &Scenario, index: usize, cache: &mut DedupCache) -> u32 {
+    fn pass(&mut self, at: usize) -> u32 {
         #[cfg(test)]
         crate::base::id::work::step();
-        let step = &self.steps[index];
-        let policy = &scenario.endpoints[step.endpoint as usize];
-        if step.ran && policy.makes_stale() && scenario.options.invalidate {
-            scenario.drop_stale(self.tape, &self.tape.responses[index], cache);
+        let step = &self.steps[at];
+        let policy = self.policy(step);
+        if step.makes_stale(policy) && self.scenario.options.invalidate {
+            self.drop_stale(at, policy);
         }
-        if !step.refers || step.bytes < policy.body_bytes_min.max(1) {
-            return step.baseline;
+        let step = &self.steps[at];
+        match step.handling(policy) {
+            Handling::Passed => return step.baseline,
+            Handling::LeftBehind => return step.otherwise,
+            Handling::LookedUp => {}
         }
-        let reached = policy.reached == WithinReach::Changes && (scenario.previews || !step.preview);
-        let otherwise = step.otherwise;
-        if !policy.dedup || policy.reached == WithinReach::Misses {
-            return otherwise;
-        }
-        let hint = cache.touch(step.body).map(|entry| self.steps[entry.response as usize].hint);
-        if let Some(hint) = hint.filter(|hint| reached && *hint < otherwise) {
+        let hint = self.cache.touch(step.body).map(|entry| self.steps[entry.response as usize].hint);
+        let reached = policy.reached == WithinReach::Changes && (self.scenario.previews || !step.preview);
+        if let Some(hint) = hint.filter(|hint| reached && *hint < step.otherwise) {
             return hint;
         }
         // In which form it is shown is in the tokens of its hint.
-        cache.insert(ShownBody { body: step.body, response: index as u32, shown: ShownAs::AsIs });
-        otherwise
+        self.cache.insert(ShownBody { body: step.body, response: at as u32, shown: ShownAs::AsIs });
+        step.otherwise
+    }
+
+    /// Drops what a call makes stale, before anything else is decided about it.
+    fn drop_stale(&mut self, at: usize, policy: &EndpointPolicy) {
+        let Self { scenario, steps, cache } = self;
+        let path = steps[at].path;
+        let shown = |entry: &ShownBody| &steps[entry.response as usize];
+        if policy.mutates_files && path.is_some() {
+            cache.drop_if(|entry| shown(entry).reads && shown(entry).path == path);
+        }
+        if !policy.invalidates.is_empty() {
+            cache.drop_if(|entry| scenario.endpoints[shown(entry).endpoint as usize].is_stale_behind(policy));
+        }
     }
 }
 
@@ -189,10 +289,10 @@ pub(super) struct Changes<'c> {
     /// What holds now.
     pub now: &'c Scenario,
     all: &'c [&'c Scenario],
-    /// By endpoint, those that treat its answers otherwise.
+    /// By endpoint, those that may treat its answers otherwise.
     unlike: Vec<Vec<usize>>,
-    /// Whether one of them says something for all endpoints.
-    is_wide: bool,
+    /// By endpoint, whether one of them may make a difference to its answers.
+    concerned: Vec<bool>,
 }
 
 impl<'c> Changes<'c> {
@@ -202,18 +302,25 @@ impl<'c> Changes<'c> {
             let is_unlike = |change: &usize| all[*change].endpoints[endpoint].is_unlike(&now.endpoints[endpoint]);
             (0..all.len()).filter(is_unlike).collect()
         };
-        let is_wide = |change: &&Scenario| change.lru_size != now.lru_size || !now.answers_like(change);
-        Self { now, all, unlike: (0..now.endpoints.len()).map(unlike_at).collect(), is_wide: all.iter().any(is_wide) }
+        let unlike: Vec<Vec<usize>> = (0..now.endpoints.len()).map(unlike_at).collect();
+        let is_wide = |change: &&Scenario| change.lru_size != now.lru_size || !now.is_alike_behind(change);
+        let is_wide = all.iter().any(is_wide);
+        let is_concerned = |endpoint: usize| {
+            let answers_like =
+                |change: &&Scenario| now.endpoints[endpoint].is_alike_behind(&change.endpoints[endpoint]);
+            is_wide || !unlike[endpoint].is_empty() || !all.iter().all(answers_like)
+        };
+        let concerned = (0..unlike.len()).map(is_concerned).collect();
+        Self { now, all, unlike, concerned }
     }
 
     /// Whether one of them may make a difference where these endpoints are called.
     pub fn concern(&self, endpoints: &[u32]) -> bool {
-        self.is_wide || endpoints.iter().any(|&endpoint| !self.unlike[endpoint as usize].is_empty())
+        endpoints.iter().any(|&endpoint| self.concerned[endpoint as usize])
     }
 
-    /// The replays of a tape under those for which the layers behind L0 may answer otherwise.
-    pub fn own<'t>(&self, replay: &DedupOnlyReplay<'t>) -> Vec<Option<DedupOnlyReplay<'t>>> {
-        let own = |change: &&Scenario| (!self.now.answers_like(change)).then(|| replay.under(self.now, change));
-        self.all.iter().map(own).collect()
+    /// By change, the responses of a tape for which the layers behind L0 answer otherwise.
+    pub fn changed(&self, replay: &DedupOnlyReplay<'_>) -> Vec<ChangedSteps> {
+        self.all.iter().map(|change| replay.changed(self.now, change)).collect()
     }
 }

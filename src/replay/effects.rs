@@ -3,6 +3,7 @@
 //! over sessions is made of.
 
 use std::ops::Range;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use rayon::prelude::*;
 
@@ -36,42 +37,70 @@ pub struct Present {
 pub struct EffectsBaseline<'p> {
     now: Scenario,
     pieces: Vec<PieceBaseline<'p>>,
+    /// What is saved now, once somebody asks for it.
+    present: OnceLock<Present>,
+    /// What changes save more, each once: rules come to the same, and are asked about again.
+    known: Mutex<Vec<(Scenario, SavedBySession)>>,
 }
 
 impl<'p> EffectsBaseline<'p> {
     /// Pieces under the configuration that holds now.
     pub fn new(pieces: &'p [HistoryPiece], now: Scenario) -> Self {
         let pieces = pieces.par_iter().map(|piece| PieceBaseline::new(piece, &now)).collect();
-        Self { now, pieces }
+        Self::of(now, pieces)
+    }
+
+    fn of(now: Scenario, pieces: Vec<PieceBaseline<'p>>) -> Self {
+        Self { now, pieces, present: OnceLock::new(), known: Mutex::default() }
+    }
+
+    /// The same pieces under another configuration.
+    #[must_use]
+    pub fn under(&self, change: Scenario) -> Self {
+        let pieces = self.pieces.par_iter().map(|piece| piece.under(&self.now, &change)).collect();
+        Self::of(change, pieces)
     }
 
     /// What is saved now.
     pub fn present(&self) -> Present {
-        let sum = |of: fn(&Present) -> f64| self.pieces.iter().map(|piece| of(&piece.present)).sum();
-        Present { baseline: sum(|part| part.baseline), saved: sum(|part| part.saved) }
+        *self.present.get_or_init(|| {
+            let parts: Vec<Present> = self.pieces.par_iter().map(|piece| piece.present(&self.now)).collect();
+            let sum = |of: fn(&Present) -> f64| parts.iter().map(of).sum();
+            Present { baseline: sum(|part| part.baseline), saved: sum(|part| part.saved) }
+        })
     }
 
     /// How much more each change would save, by session; none where a change does not concern a replay.
     /// Changes are of the configuration: what is varied beside it ([`Scenario`]) is the same in all.
     pub fn effects(&self, changes: &[Scenario]) -> Vec<Option<SavedBySession>> {
-        // Different rules may come to the same: it is replayed once.
-        let mut distinct: Vec<&Scenario> = Vec::new();
+        let known = || self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut new: Vec<&Scenario> = Vec::new();
         for change in changes.iter().filter(|change| !self.now.is_same(change)) {
-            if !distinct.iter().any(|known| known.is_same(change)) {
-                distinct.push(change);
+            if !known().iter().map(|(known, _)| known).chain(new.iter().copied()).any(|known| known.is_same(change)) {
+                new.push(change);
             }
         }
-        let held = Changes::new(&self.now, &distinct);
+        let found = self.replayed(&new);
+        let mut known = known();
+        known.extend(new.into_iter().cloned().zip(found));
+        let effect = |change: &Scenario| known.iter().find(|(known, _)| known.is_same(change));
+        changes.iter().map(|change| effect(change).map(|(_, effect)| effect.clone())).collect()
+    }
+
+    /// How much more some changes would save, by session.
+    fn replayed(&self, changes: &[&Scenario]) -> Vec<SavedBySession> {
+        let mut effects = vec![SavedBySession::new(); changes.len()];
+        if changes.is_empty() {
+            return effects;
+        }
+        let held = Changes::new(&self.now, changes);
         let parts: Vec<_> = self.pieces.par_iter().map(|piece| piece.more(&held)).collect();
-        let mut effects = vec![SavedBySession::new(); distinct.len()];
         for (session, more) in parts.into_iter().flatten() {
             for (effect, more) in effects.iter_mut().zip(more).filter(|(_, more)| *more != 0.0) {
                 *effect.entry(session).or_default() += more;
             }
         }
-        let effect =
-            |change: &Scenario| distinct.iter().position(|known| known.is_same(change)).map(|at| effects[at].clone());
-        changes.iter().map(effect).collect()
+        effects
     }
 }
 
@@ -79,31 +108,37 @@ impl<'p> EffectsBaseline<'p> {
 struct PieceBaseline<'p> {
     replay: DedupOnlyReplay<'p>,
     /// References do not reach beyond a context.
-    contexts: Vec<TapeSegment>,
-    present: Present,
+    contexts: Arc<[TapeSegment]>,
 }
 
 impl<'p> PieceBaseline<'p> {
     fn new(piece: &'p HistoryPiece, now: &Scenario) -> Self {
         let replay = DedupOnlyReplay::new(&piece.tape, now, &piece.weights);
-        let contexts = stretches(&piece.tape, Response::context);
+        Self { replay, contexts: stretches(&piece.tape, Response::context).into() }
+    }
+
+    fn under(&self, now: &Scenario, change: &Scenario) -> Self {
+        Self { replay: self.replay.under(now, change), contexts: Arc::clone(&self.contexts) }
+    }
+
+    fn present(&self, now: &Scenario) -> Present {
         let (unchanged, mut present) = (Changes::new(now, &[]), Present::default());
-        for context in &contexts {
-            let Present { baseline, saved } = replay.present(&unchanged, context.responses.clone());
+        for context in &*self.contexts {
+            let Present { baseline, saved } = self.replay.present(&unchanged, context.responses.clone());
             present.baseline += baseline;
             present.saved += saved;
         }
-        Self { replay, contexts, present }
+        present
     }
 
     /// How much more each change saves, by context with its session.
     fn more(&self, changes: &Changes<'_>) -> Vec<(u32, Vec<f64>)> {
-        let own = changes.own(&self.replay);
+        let changed = changes.changed(&self.replay);
         let is_concerned =
             |segment: &TapeSegment| segment.is_reached(changes.now) && changes.concern(&segment.endpoints);
         let concerned = self.contexts.par_iter().filter(|segment| is_concerned(segment));
         let more =
-            |segment: &TapeSegment| (segment.session, self.replay.more(changes, &own, segment.responses.clone()));
+            |segment: &TapeSegment| (segment.session, self.replay.more(changes, &changed, segment.responses.clone()));
         concerned.map(more).collect()
     }
 }

@@ -24,7 +24,7 @@ mod stack;
 pub mod study;
 pub mod tape;
 
-pub use effects::{EffectsBaseline, HistoryPiece, Present, SessionTape, SessionTokens};
+pub use effects::{EffectsBaseline, HistoryPiece, SessionTape, SessionTokens};
 pub use layers::{Decision, SentAs};
 pub use published::{bounds, published_claim};
 pub use quotes::quotes;

@@ -53,11 +53,21 @@ impl EndpointPolicy {
         self.mutates_files || !self.invalidates.is_empty()
     }
 
+    /// Whether a call makes the same stale under another policy.
+    pub(super) fn makes_stale_like(&self, other: &Self) -> bool {
+        self.mutates_files == other.mutates_files && self.invalidates == other.invalidates
+    }
+
+    /// Whether its answers are stale behind a call of another endpoint.
+    pub(super) fn is_stale_behind(&self, call: &Self) -> bool {
+        call.invalidates.contains(&self.tool)
+    }
+
     /// Whether L0 treats the answers otherwise than under another policy. What whoever runs the pipeline misses, nobody treats.
     pub(super) fn is_unlike(&self, other: &Self) -> bool {
-        let alike = |policy: &Self| (policy.dedup, policy.body_bytes_min, policy.mutates_files, policy.reached);
+        let alike = |policy: &Self| (policy.dedup, policy.body_bytes_min, policy.reached);
         (self.reached != WithinReach::Misses || other.reached != WithinReach::Misses)
-            && (alike(self) != alike(other) || self.invalidates != other.invalidates)
+            && (alike(self) != alike(other) || !self.makes_stale_like(other))
     }
 
     /// Whether the layers behind L0 treat the answers alike.
@@ -185,9 +195,8 @@ impl Scenario {
     /// Drops the answers of the tools that a call makes stale.
     pub(super) fn drop_invalidated(&self, tape: &Tape, call: &Response, cache: &mut DedupCache) {
         let policy = |response: &Response| &self.endpoints[response.endpoint as usize];
-        let invalidates = &policy(call).invalidates;
-        if !invalidates.is_empty() {
-            cache.drop_if(|entry| invalidates.contains(&policy(&tape.responses[entry.response as usize]).tool));
+        if !policy(call).invalidates.is_empty() {
+            cache.drop_if(|entry| policy(&tape.responses[entry.response as usize]).is_stale_behind(policy(call)));
         }
     }
 

@@ -11,7 +11,7 @@ use crate::base::error::{Error, Result};
 use crate::base::key_path::KeyPath;
 use crate::replay::reach::Reach;
 use crate::replay::savings::{SavedBySession, shares, total};
-use crate::replay::{EffectsBaseline, Laid, Present, Scenario};
+use crate::replay::{EffectsBaseline, Laid, Scenario};
 use crate::report::numbers::thousands;
 use crate::rules::responses::Responses;
 use crate::rules::tool_keys::hidden;
@@ -59,16 +59,18 @@ impl ProposalGate {
         let laid = &responses.laid(log);
         let (places, sessions) = ([all, host], log.starts().len());
         let (asked, annotations) = (findings.clone(), &responses.annotations);
-        let judged = |written: &[usize], now: &Settings| -> Result<(RoundOutcome, [Present; 2])> {
-            let grounds = &grounds(laid, &places, now);
+        let scenario = |settings: &Settings, place| laid.scenario(settings).within(place, &laid.skeleton);
+        let grounds =
+            &responses.install(|| places.map(|place| EffectsBaseline::new(&laid.pieces, scenario(now, place))));
+        let judged = |grounds: &[EffectsBaseline<'_>; 2], written: &[usize]| -> Result<RoundOutcome> {
             let (findings, groups) = (&asked, groups(&asked, written));
             let bench =
                 ProposalReplay { file, annotations, laid, places, grounds, sessions, written, findings, groups };
-            let round = Round::first(bench)?.judged(&resampling, least_share)?;
-            Ok((round.outcome(), grounds.each_ref().map(EffectsBaseline::present)))
+            Ok(Round::first(bench)?.judged(&resampling, least_share)?.outcome())
         };
-        let (RoundOutcome { verdicts, mut made, mut more }, [present, in_host]) =
-            responses.install(|| judged(&[], now))?;
+        let (RoundOutcome { verdicts, mut made, mut more }, [present, in_host]) = responses.install(|| {
+            judged(grounds, &[]).map(|outcome| (outcome, grounds.each_ref().map(EffectsBaseline::present)))
+        })?;
         for (member, verdict, effect) in verdicts {
             (findings[member].verdict, findings[member].effect) = (verdict, effect);
         }
@@ -77,7 +79,7 @@ impl ProposalGate {
         while made.iter().any(|&member| findings[member].effect.is_some()) {
             written.append(&mut made);
             let after = settings_with(file, &asked, &written, annotations)?;
-            let (next, _) = responses.install(|| judged(&written, &after))?;
+            let next = responses.install(|| judged(&under(grounds, laid, &places, &after), &written))?;
             made = next.made;
             for (member, verdict, effect) in next.verdicts.into_iter().filter(|(member, ..)| made.contains(member)) {
                 (findings[member].verdict, findings[member].effect) = (verdict, effect);
@@ -177,10 +179,15 @@ struct ProposalReplay<'b> {
     groups: Vec<Vec<usize>>,
 }
 
-/// The responses under a configuration, in both places.
-fn grounds<'l>(laid: &'l Laid, places: &[&Reach; 2], settings: &Settings) -> [EffectsBaseline<'l>; 2] {
+/// The responses under another configuration, in both places.
+fn under<'l>(
+    grounds: &[EffectsBaseline<'l>; 2],
+    laid: &Laid,
+    places: &[&Reach; 2],
+    settings: &Settings,
+) -> [EffectsBaseline<'l>; 2] {
     let scenario = laid.scenario(settings);
-    places.map(|place| EffectsBaseline::new(&laid.pieces, scenario.within(place, &laid.skeleton)))
+    [0, 1].map(|place| grounds[place].under(scenario.within(places[place], &laid.skeleton)))
 }
 
 impl<'b> ProposalReplay<'b> {
@@ -232,7 +239,7 @@ impl<'b> ProposalReplay<'b> {
 
     /// The responses as they are handled with the proposals of some groups.
     fn beside(&self, made: &[usize]) -> Result<[EffectsBaseline<'b>; 2]> {
-        Ok(grounds(self.laid, &self.places, &self.with(made)?))
+        Ok(under(self.grounds, self.laid, &self.places, &self.with(made)?))
     }
 
     /// What some of those that are made do, each as the last one.
@@ -301,12 +308,25 @@ impl<'b> Round<'b> {
         self.idle = self.settle()?;
         let least = least_share * self.bench.grounds[0].present().baseline;
         self.without_chance(resampling, least)?;
+        // Once something is written, only what is made besides is told of.
+        if self.bench.written.is_empty() {
+            self.tell_chance_from_little(resampling);
+        }
+        Ok(self)
+    }
+
+    /// Gives all of them their intervals. What saves little may be chance.
+    fn tell_chance_from_little(&mut self, resampling: &Resampling) {
         let sessions = self.bench.sessions;
         let known_or_new = |(known, effect): (&Option<(f64, f64)>, &Option<SavedInBoth>)| {
             known.or_else(|| interval(effect.as_ref()?, sessions, resampling))
         };
         self.intervals = self.intervals.par_iter().zip(&self.effects).map(known_or_new).collect();
-        Ok(self)
+        for (fate, interval) in self.fates.iter_mut().zip(&self.intervals) {
+            if *fate == SubjectFate::Little && interval.is_some_and(|(lower, _)| lower <= 0.0) {
+                *fate = SubjectFate::Chance;
+            }
+        }
     }
 
     /// What became of each finding.
@@ -409,7 +429,7 @@ impl<'b> Round<'b> {
         let mut lasts = self.without_needless()?;
         loop {
             self.together = self.bench.together(&self.made)?;
-            self.share_out(&lasts, resampling);
+            self.share_out(&lasts, resampling, least);
             let fate = |(&group, last): (&usize, &SavedInBoth)| {
                 let Some(effect) = &self.effects[group] else { return SubjectFate::Made };
                 // It gained beside what was taken out.
@@ -441,15 +461,18 @@ impl<'b> Round<'b> {
         }
     }
 
-    /// Gives what is made its share in the whole, with its interval.
-    fn share_out(&mut self, lasts: &[SavedInBoth], resampling: &Resampling) {
+    /// Gives what is made its share in the whole, with its interval if it saves `least` tokens: of less it does not decide.
+    fn share_out(&mut self, lasts: &[SavedInBoth], resampling: &Resampling, least: f64) {
         let firsts: Vec<SavedInBoth> =
             self.made.iter().map(|&group| self.alone[group].clone().unwrap_or_default()).collect();
         let shares = shared(&firsts, lasts, &self.together.clone().unwrap_or_default());
         for (&group, share) in self.made.iter().zip(shares) {
             self.effects[group] = self.alone[group].is_some().then_some(share);
         }
-        let interval_of = |&group: &usize| interval(self.effects[group].as_ref()?, self.bench.sessions, resampling);
+        let interval_of = |&group: &usize| {
+            let effect = self.effects[group].as_ref().filter(|effect| total(&effect[0]) >= least)?;
+            interval(effect, self.bench.sessions, resampling)
+        };
         let ends: Vec<Option<(f64, f64)>> = self.made.par_iter().map(interval_of).collect();
         self.made.iter().zip(ends).for_each(|(&group, ends)| self.intervals[group] = ends);
     }
