@@ -72,13 +72,17 @@ impl SettingsFile {
     /// Checks `text` as the content of an existing file at `path`.
     pub fn parse(path: &Path, text: &str) -> Result<Self> {
         let (outline, tree) = read(path, text)?;
+        Self::checked(path, text.to_owned(), outline, tree)
+    }
+
+    /// Checks what a text says.
+    pub(super) fn checked(path: &Path, text: String, outline: DocumentOutline, tree: Value) -> Result<Self> {
         let schema_version = match values::find(&tree, &schema::key()) {
             Some(found) => schema::accept(found, path, outline.line_of(&schema::key()).unwrap_or(1))?,
             None => CURRENT_VERSION,
         };
         let warnings = check(path, &outline, &tree, effective::built_in_tree())?;
-        let (path, text) = (path.to_owned(), text.to_owned());
-        Ok(Self { path, text, existed: true, schema_version, warnings, outline, tree })
+        Ok(Self { path: path.to_owned(), text, existed: true, schema_version, warnings, outline, tree })
     }
 
     /// The value that the file gives to the key: a leaf, or a whole table or list as one value.

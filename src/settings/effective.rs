@@ -10,7 +10,7 @@ use std::path::Path;
 use std::sync::LazyLock;
 
 use serde::de::{Deserialize, IntoDeserializer};
-use toml_edit::{DocumentMut, InlineTable, Item, Table, Value};
+use toml_edit::{DocumentMut, InlineTable, Value};
 
 use super::CURRENT_VERSION;
 use super::schema::{SchemaNode, is_placeholder};
@@ -18,6 +18,7 @@ use crate::base::error::{Error, Result};
 use crate::base::key_path::KeyPath;
 use crate::base::model_id::normalise;
 use crate::base::visible::Shown as _;
+use crate::settings::outline::DocumentOutline;
 use crate::settings::resolve::{named, overruled};
 use crate::settings::{Settings, SettingsFile, schema, values};
 
@@ -48,11 +49,11 @@ pub struct Effective {
 impl Effective {
     /// Lays the file over the built-in tree and brings it to the current version, in memory only.
     pub fn resolve(file: &SettingsFile) -> Result<Self> {
-        let mut layers = Layers { file, at: KeyPath::default(), leaves: Vec::new() };
+        let mut layers = Layers { file, at: KeyPath::default(), leaves: Some(Vec::new()) };
         let sources = Sources { built_in: Some(built_in_tree()), file: Some(&file.tree), fallback: Some(&FALLBACKS) };
         let whole = layers.merge(SchemaNode::root(), sources).unwrap_or_else(|| InlineTable::new().into());
         let settings = Settings::deserialize(whole.into_deserializer()).map_err(|cause| odd(file, &cause))?;
-        Ok(Self { settings, leaves: layers.leaves })
+        Ok(Self { settings, leaves: layers.leaves.unwrap_or_default() })
     }
 
     /// What holds without any file.
@@ -65,7 +66,7 @@ impl Effective {
 /// The same settings as [`Effective::resolve`] finds, sooner: only the sections of the file are laid over the built-in ones.
 fn settings_of(file: &SettingsFile) -> Result<Settings> {
     static BUILT_IN_SETTINGS: LazyLock<Settings> = LazyLock::new(|| Effective::built_in().settings);
-    let mut layers = Layers { file, at: KeyPath::default(), leaves: Vec::new() };
+    let mut layers = Layers { file, at: KeyPath::default(), leaves: None };
     let sources = Sources { built_in: Some(built_in_tree()), file: Some(&file.tree), fallback: Some(&FALLBACKS) };
     let mut settings = BUILT_IN_SETTINGS.clone();
     for (name, _) in file.tree.as_inline_table().into_iter().flatten() {
@@ -118,7 +119,8 @@ struct Layers<'f> {
     file: &'f SettingsFile,
     /// Where the merge stands.
     at: KeyPath,
-    leaves: Vec<(KeyPath, Value, Origin)>,
+    /// Where each value comes from, if somebody asks.
+    leaves: Option<Vec<(KeyPath, Value, Origin)>>,
 }
 
 impl Layers<'_> {
@@ -150,7 +152,9 @@ impl Layers<'_> {
             None => (sources.built_in.or(sources.fallback)?, Origin::Default),
         };
         let value = node.normal(value);
-        self.leaves.push((self.at.clone(), value.clone(), origin));
+        if let Some(leaves) = &mut self.leaves {
+            leaves.push((self.at.clone(), value.clone(), origin));
+        }
         Some(value)
     }
 }
@@ -172,20 +176,17 @@ fn shipped(text: &str) -> Value {
 /// The settings that would hold if these keys had these values. An error if a key is unknown or a value does not fit
 /// it.
 pub fn what_if(file: &SettingsFile, changes: &[(KeyPath, Value)]) -> Result<Settings> {
-    let text = if file.existed { file.text.as_str() } else { "" };
-    let mut document: DocumentMut = text
-        .trim_start_matches('\u{feff}')
-        .parse()
-        .map_err(|cause| Error::failed(format!("{}: {cause}", file.path.shown())))?;
+    let mut tree = file.tree.clone();
     for (key, value) in changes {
-        set(document.as_item_mut(), key, value)?;
+        set(&mut tree, key, value)?;
     }
-    let changed = SettingsFile::parse(&file.path, &document.to_string()).map_err(|cause| {
+    let outline = DocumentOutline::default();
+    let changed = SettingsFile::checked(&file.path, String::new(), outline, tree).map_err(|cause| {
         // Its line is none of the file on disk.
         let said = cause.message.strip_prefix(&file.path.shown()).and_then(|rest| rest.split_once(": "));
         Error::usage(format!("the value does not fit: {}", said.map_or(cause.message.as_str(), |(_, said)| said)))
     })?;
-    for (key, _) in changes {
+    for (key, _) in changes.iter().filter(|_| !changed.warnings.is_empty()) {
         // The key, or a table that it stands in.
         let name = key.to_string();
         let is_of = |known: &str| name.strip_prefix(known).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'));
@@ -196,19 +197,14 @@ pub fn what_if(file: &SettingsFile, changes: &[(KeyPath, Value)]) -> Result<Sett
     settings_of(&changed)
 }
 
-fn set(mut at: &mut Item, key: &KeyPath, value: &Value) -> Result<()> {
+fn set(mut at: &mut Value, key: &KeyPath, value: &Value) -> Result<()> {
     let odd = || Error::usage(format!("`{key}` is not a key of a table"));
     let (last, tables) = key.0.split_last().ok_or_else(odd)?;
     for segment in tables {
-        let table = at.as_table_like_mut().ok_or_else(odd)?;
-        if !table.contains_key(segment) {
-            let mut implicit = Table::new();
-            implicit.set_implicit(true);
-            table.insert(segment, Item::Table(implicit));
-        }
-        at = table.get_mut(segment).ok_or_else(odd)?;
+        let table = at.as_inline_table_mut().ok_or_else(odd)?;
+        at = table.entry(segment.as_str()).or_insert_with(|| InlineTable::new().into());
     }
-    at.as_table_like_mut().ok_or_else(odd)?.insert(last, Item::Value(value.clone()));
+    at.as_inline_table_mut().ok_or_else(odd)?.insert(last, values::plain(value));
     Ok(())
 }
 
