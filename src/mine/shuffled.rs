@@ -4,6 +4,8 @@
 
 use std::collections::BTreeMap;
 
+use smallvec::SmallVec;
+
 use crate::base::id::{IdMap, IdSet};
 use crate::base::names::Sym;
 use crate::base::significance::{Chance, LaggedPairs, MessageSums, chance};
@@ -19,8 +21,8 @@ pub struct ShuffledMessage {
     pub place: u64,
     /// Number of its turn, which belongs to the place.
     pub turn: u32,
-    /// Its tools, each once, with the number of its calls.
-    pub tools: Vec<(Sym, u64)>,
+    /// Its tools, sorted, each once, with the number of its calls. Most have one.
+    pub tools: SmallVec<[(Sym, u64); 1]>,
 }
 
 /// Pairs of tools whose chances are wanted, by the earlier tool. A context with many tools has far more pairs than were ever seen.
@@ -37,14 +39,18 @@ impl WantedPairs {
         wanted
     }
 
-    /// Of a tool and so many others those that are wanted: either they or the wanted ones are gone through, whichever are fewer.
-    fn among<'a, T>(&'a self, from: Sym, others: &'a BTreeMap<Sym, T>) -> Vec<(Sym, &'a T)> {
+    /// Tells of those of some tools, sorted, that are wanted behind another one: either they or the wanted ones are gone
+    /// through, whichever are fewer.
+    fn among<T: Copy>(&self, from: Sym, others: &[(Sym, T)], mut each: impl FnMut(Sym, T)) {
         match self.0.get(&from) {
-            None => Vec::new(),
+            None => {}
             Some(wanted) if wanted.len() < others.len() => {
-                wanted.iter().filter_map(|to| Some((*to, others.get(to)?))).collect()
+                let found = wanted.iter().filter_map(|to| others.binary_search_by_key(to, |(other, _)| *other).ok());
+                found.for_each(|at| each(others[at].0, others[at].1));
             }
-            Some(wanted) => others.iter().filter(|(to, _)| wanted.contains(to)).map(|(to, of)| (*to, of)).collect(),
+            Some(wanted) => {
+                others.iter().filter(|(to, _)| wanted.contains(to)).for_each(|(to, of)| each(*to, *of));
+            }
         }
     }
 }
@@ -79,31 +85,32 @@ pub fn add(
     wanted: &WantedPairs,
     out: &mut IdMap<LaggedTools, Chance>,
 ) {
-    let mut single: BTreeMap<Sym, [f64; 2]> = BTreeMap::new();
+    let mut single: IdMap<Sym, [f64; 2]> = IdMap::default();
     let mut both: IdMap<(Sym, Sym), [f64; 4]> = IdMap::default();
     for message in messages {
-        let tools: BTreeMap<Sym, u64> = message.tools.iter().copied().collect();
-        for (&tool, &calls) in &tools {
+        for &(tool, calls) in &message.tools {
             let a = calls as f64;
             let [sum, squares] = single.entry(tool).or_default();
             (*sum, *squares) = (*sum + a, *squares + a * a);
-            for (other, &calls) in wanted.among(tool, &tools) {
+            wanted.among(tool, &message.tools, |other, calls| {
                 let b = calls as f64;
                 let sums = both.entry((tool, other)).or_default();
                 let terms = [a * b, a * a * b, a * b * b, a * a * b * b];
                 sums.iter_mut().zip(terms).for_each(|(sum, term)| *sum += term);
-            }
+            });
         }
     }
+    let mut single: Vec<(Sym, [f64; 2])> = single.into_iter().collect();
+    single.sort_unstable_by_key(|(tool, _)| *tool);
     let places: Vec<(u32, LaggedPairs)> = lags.iter().map(|&lag| (lag, places(messages, lag, turns))).collect();
-    for (&from, &a) in &single {
-        for (to, &b) in wanted.among(from, &single) {
+    for &(from, a) in &single {
+        wanted.among(from, &single, |to, b| {
             let both = both.get(&(from, to)).copied().unwrap_or_default();
             let sums = MessageSums { a, b, both };
             for &(lag, places) in places.iter().filter(|(_, places)| places.pairs > 0) {
                 *out.entry((from, to, lag)).or_default() += chance(places, &sums);
             }
-        }
+        });
     }
 }
 

@@ -12,7 +12,7 @@ use crate::base::names::Sym;
 use crate::base::stats::quantile_place;
 use crate::logs::history::History;
 use crate::logs::trace::{Millis, ResultKind};
-use crate::telemetry::log::EventLog;
+use crate::telemetry::log::{EventLog, RecordedEvent};
 
 /// Bytes of the answers of one session, by tool.
 #[derive(Clone, Debug, Default)]
@@ -42,13 +42,15 @@ impl SizesBySession {
 
     /// Of recorded responses.
     pub fn of_events(log: &EventLog) -> Self {
-        let mut sessions = vec![SessionSizes { start: Millis::MAX, ..SessionSizes::default() }; log.sessions.len()];
-        for event in &log.events {
-            let session = &mut sessions[event.session as usize];
-            session.start = session.start.min(event.ts);
-            session.bytes.entry(event.tool).or_default().push(event.bytes);
-        }
-        Self::in_order(sessions)
+        let sizes = |events: &[RecordedEvent]| {
+            let mut session = SessionSizes { start: Millis::MAX, ..SessionSizes::default() };
+            for event in events {
+                session.start = session.start.min(event.ts);
+                session.bytes.entry(event.tool).or_default().push(event.bytes);
+            }
+            session
+        };
+        Self::in_order(log.events.par_chunk_by(|a, b| a.session == b.session).map(sizes).collect())
     }
 
     fn in_order(mut sessions: Vec<SessionSizes>) -> Self {

@@ -75,7 +75,7 @@ fn the_tail_is_near_that_of_a_poisson_variable_where_that_is_what_it_is() {
 #[test]
 fn chances_are_those_of_wanted_pairs_alone() {
     let tool = |at: u32| Sym(at + 1);
-    let message = |at: u32| ShuffledMessage { place: at.into(), turn: 0, tools: vec![(tool(at), 1)] };
+    let message = |at: u32| ShuffledMessage { place: at.into(), turn: 0, tools: [(tool(at), 1)].into() };
     let messages: Vec<ShuffledMessage> = (0..300).map(message).collect();
     let chances = |pairs: Vec<(Sym, Sym)>| {
         let mut out = IdMap::default();
