@@ -110,20 +110,14 @@ fn sorted(names: &Names) -> (Names, Vec<Sym>) {
 /// Puts the events in order and numbers the chains: sessions first, which mostly stand in one piece each, then each one by
 /// itself.
 fn sort(events: &mut [RecordedEvent], sessions: usize, encodings: &[EncodedTokens]) {
-    let mut runs: Vec<Range<usize>> = Vec::new();
-    let mut start = 0;
-    for run in events.chunk_by(|a, b| a.session == b.session) {
-        runs.push(start..start + run.len());
-        start += run.len();
-    }
+    let runs = runs(events);
     if runs.len() > 2 * sessions + RUNS_MIN {
         // Sessions that are mixed with each other, event by event.
         events.par_sort_unstable_by(|a, b| order(a, b, encodings));
     } else {
         bring_together(events, runs);
     }
-    let mut sessions: Vec<&mut [RecordedEvent]> = events.chunk_by_mut(|a, b| a.session == b.session).collect();
-    let chains = sessions.par_iter_mut().map(|session| {
+    let chains = events.par_chunk_by_mut(|a, b| a.session == b.session).map(|session| {
         let order = |a: &RecordedEvent, b: &RecordedEvent| order(a, b, encodings);
         if !session.is_sorted_by(|a, b| order(a, b).is_le()) {
             session.sort_unstable_by(order);
@@ -135,8 +129,20 @@ fn sort(events: &mut [RecordedEvent], sessions: usize, encodings: &[EncodedToken
         next += chains;
         next - chains
     });
-    let numbered: Vec<(u32, &mut [RecordedEvent])> = first.zip(sessions).collect();
-    numbered.into_par_iter().for_each(|(first, session)| session.iter_mut().for_each(|event| event.chain += first));
+    // Each session has events, and they stand in the order of their numbers.
+    let first: Vec<u32> = first.collect();
+    events.par_iter_mut().for_each(|event| event.chain += first[event.session as usize]);
+}
+
+/// Where events of one session stand together.
+fn runs(events: &[RecordedEvent]) -> Vec<Range<usize>> {
+    let runs = events.par_chunk_by(|a, b| a.session == b.session).map(<[RecordedEvent]>::len);
+    let mut start = 0;
+    let range = |length| {
+        start += length;
+        start - length..start
+    };
+    runs.collect::<Vec<usize>>().into_iter().map(range).collect()
 }
 
 /// Moves whole runs to their places by session, in place: there is no room for a second copy of all events.
@@ -169,12 +175,19 @@ fn bring_together(events: &mut [RecordedEvent], mut runs: Vec<Range<usize>>) {
 /// and of two names the same one for all copies of a content or file.
 /// Responses without the id of a call may be alike by chance; they all stay.
 fn merge_copies(events: &mut Vec<RecordedEvent>, encodings: &[EncodedTokens]) -> u64 {
+    let is_copy = |next: &RecordedEvent, kept: &RecordedEvent| {
+        let has_identity = next.call != 0 || next.what != RecordedAs::Response;
+        has_identity
+            && (next.session, next.ts, next.call) == (kept.session, kept.ts, kept.call)
+            && recorded_order(&unnamed(kept), &unnamed(next), encodings).is_eq()
+    };
+    // Mostly there are none, which all threads can see.
+    if !events.par_windows(2).any(|pair| is_copy(&pair[1], &pair[0])) {
+        return 0;
+    }
     let before = events.len();
     events.dedup_by(|next, kept| {
-        let has_identity = next.call != 0 || next.what != RecordedAs::Response;
-        let is_copy = has_identity
-            && (next.session, next.ts, next.call) == (kept.session, kept.ts, kept.call)
-            && recorded_order(&unnamed(kept), &unnamed(next), encodings).is_eq();
+        let is_copy = is_copy(next, kept);
         if is_copy {
             (kept.body, kept.path) = (kept.body.min(next.body), kept.path.min(next.path));
             kept.plan.cited = kept.plan.cited.max(next.plan.cited);
@@ -253,8 +266,8 @@ fn in_order(events: &mut [RecordedEvent], encodings: &[EncodedTokens]) -> Vec<En
 /// [`RecordedEvent::session`] is the place of the name in `names` before, and that in what is returned afterwards.
 fn number_sessions(events: &mut [RecordedEvent], names: &[String], gap_ms: u64) -> Vec<String> {
     let mut runs = vec![0_u32; names.len()];
-    for event in &*events {
-        runs[event.session as usize] = 1;
+    for run in self::runs(events) {
+        runs[events[run.start].session as usize] = 1;
     }
     let rows = recycled_rows(events, names);
     let run_of_row = split(events, &rows, &mut runs, gap_ms);
