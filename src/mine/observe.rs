@@ -29,6 +29,8 @@ pub struct EventGuide<'a> {
     pub pseudonym: &'a (dyn Fn(&str) -> String + Sync),
     /// Whether a recorded name is such a pseudonym, so that the name in configurations is not known.
     pub is_pseudonym: &'a (dyn Fn(&str) -> bool + Sync),
+    /// Whether the planner did anything: mostly it did not, and there is nothing to look for.
+    pub is_foreseen: bool,
     /// Bytes of an answer that the planner takes for one token.
     pub bytes_per_token: u32,
 }
@@ -317,7 +319,8 @@ fn tool_costs(planned: &LogPart<'_>, guide: &EventGuide<'_>, bytes: &[ValueCount
         };
         tools.insert(counts[0].group, costs);
     }
-    let foreseen = log.events.iter().chain(&log.planned).filter(|event| event.plan.is_foreseen());
+    let done = if guide.is_foreseen { &log.events[..] } else { &[] };
+    let foreseen = done.iter().chain(&log.planned).filter(|event| event.plan.is_foreseen());
     for event in foreseen.filter(|event| planned.has(event.session)) {
         let (tool, key) = guide.names(log.names.text(event.tool));
         let unseen = || ToolCosts { tool, key, ..ToolCosts::default() };

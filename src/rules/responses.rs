@@ -4,6 +4,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
+use rayon::prelude::*;
+
 use crate::base::allocator;
 use crate::base::backtest::{BacktestNumbers, PromiseCoverage};
 use crate::base::data::Data;
@@ -81,8 +83,9 @@ pub struct Responses {
 impl Responses {
     /// Sums the responses up.
     pub fn observe(&mut self, names: &Pseudonyms) -> Result<()> {
-        let sums = self.pool.install(|| EventSums::of(&self.log.whole()))?;
-        self.observed = self.told(&self.log.whole(), &sums, &self.sessions, names);
+        let whole = self.log.whole();
+        let (sums, is_foreseen) = self.pool.install(|| (EventSums::of(&whole), whole.is_foreseen()));
+        self.observed = self.told((&whole, is_foreseen), &sums?, &self.sessions, names);
         Ok(())
     }
 
@@ -104,14 +107,15 @@ impl Responses {
         allocator::give_back_small_blocks();
         let (sessions, all) = (self.sessions_of(&known), self.log.whole());
         // Over logs it is replayed over their latest sessions: the earlier ones say nothing of it.
-        let is_of_latest = self.pool.install(|| {
+        let (is_foreseen, is_of_latest) = self.pool.install(|| {
             let is_replayed = matches!(self.origin, ResponseOrigin::Logs(_)) && halves.is_some();
-            all.is_foreseen() && (is_replayed || !known.is_foreseen())
+            let is_foreseen = all.is_foreseen();
+            (is_foreseen, is_foreseen && (is_replayed || !known.is_foreseen()))
         });
         let planned = if is_of_latest { &all } else { &known };
         let (observed, whole) = self.pool.join(
-            || Observed { follow_ups, ..self.told(planned, &sums, &sessions, names) },
-            || self.told(&all, &sums.clone().plus(others), &self.sessions, names),
+            || Observed { follow_ups, ..self.told((planned, is_foreseen), &sums, &sessions, names) },
+            || self.told((&all, is_foreseen), &sums.clone().plus(others), &self.sessions, names),
         );
         let later = halves.map(|[_, later]| self.log.part(later));
         self.observed = whole;
@@ -129,9 +133,9 @@ impl Responses {
     /// What some of the responses add up to, without follow-ups.
     pub fn observe_part(&self, log: &EventLog, names: &Pseudonyms) -> Result<Observed> {
         let part = log.whole();
-        let sums = self.pool.install(|| EventSums::of(&part))?;
+        let (sums, is_foreseen) = self.pool.install(|| (EventSums::of(&part), part.is_foreseen()));
         let sessions = self.pool.install(|| session_uses_of_events(&part, &self.words.read_class_tools));
-        Ok(self.told(&part, &sums, &sessions, names))
+        Ok(self.told((&part, is_foreseen), &sums?, &sessions, names))
     }
 
     /// How each session was worked in; those that are left out were not.
@@ -141,12 +145,19 @@ impl Responses {
         (0..).zip(&self.sessions).map(of).collect()
     }
 
-    fn told(&self, planned: &LogPart<'_>, sums: &EventSums, sessions: &[SessionUse], names: &Pseudonyms) -> Observed {
+    fn told(
+        &self,
+        (planned, is_foreseen): (&LogPart<'_>, bool),
+        sums: &EventSums,
+        sessions: &[SessionUse],
+        names: &Pseudonyms,
+    ) -> Observed {
         let is_recorded = matches!(self.origin, ResponseOrigin::Telemetry(_));
         let guide = EventGuide {
             pseudonym: &|name| names.tool(name),
             is_pseudonym: &|name| is_recorded && is_pseudonym(name),
             sessions,
+            is_foreseen,
             bytes_per_token: self.counted_by.bytes_per_token,
         };
         sums.observed(planned, &guide)
@@ -175,10 +186,16 @@ impl Responses {
 
     /// The tool whose answers each endpoint class has, where the class is not the tool itself.
     pub fn tools(&self) -> BTreeMap<String, String> {
-        let pairs = self.log.events.iter().map(|event| (event.endpoint, event.tool));
-        let pairs: BTreeSet<(Sym, Sym)> = pairs.filter(|(class, tool)| class != tool).collect();
+        type Pairs = BTreeSet<(Sym, Sym)>;
+        let add = |mut pairs: Pairs, event: &RecordedEvent| {
+            if event.endpoint != event.tool {
+                pairs.insert((event.endpoint, event.tool));
+            }
+            pairs
+        };
+        let pairs = || self.log.events.par_iter().fold(Pairs::new, add).reduce(Pairs::new, |a, b| &a | &b);
         let text = |name| self.log.names.text(name).to_owned();
-        pairs.into_iter().map(|(class, tool)| (text(class), text(tool))).collect()
+        self.install(pairs).into_iter().map(|(class, tool)| (text(class), text(tool))).collect()
     }
 
     /// Runs something on the threads that were asked for.

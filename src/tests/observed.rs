@@ -72,8 +72,13 @@ fn logs() -> impl Strategy<Value = EventLog> {
 }
 
 /// Names as they are.
-const PLAIN: EventGuide<'_> =
-    EventGuide { sessions: &[], pseudonym: &str::to_owned, is_pseudonym: &|_| false, bytes_per_token: 4 };
+const PLAIN: EventGuide<'_> = EventGuide {
+    sessions: &[],
+    pseudonym: &str::to_owned,
+    is_pseudonym: &|_| false,
+    is_foreseen: true,
+    bytes_per_token: 4,
+};
 
 /// A step of a chain.
 type Step = (u32, u32);
