@@ -52,6 +52,18 @@ struct CachedPrefix {
     model: Sym,
     class: CacheLifetime,
     last_use: Millis,
+    /// How many hits there had been when it was written.
+    hits: u64,
+}
+
+/// The newest hit of a model up to some length: it renewed every prefix up to there, which is looked up where it is asked for.
+#[derive(Clone, Copy, Debug)]
+struct Hit {
+    number: u64,
+    length: u64,
+    model: Sym,
+    class: CacheLifetime,
+    last_use: Millis,
 }
 
 /// The static prefix of one model.
@@ -69,6 +81,9 @@ pub struct PrefixCache<'a> {
     oracle: &'a CacheRules,
     /// By length.
     entries: Vec<CachedPrefix>,
+    /// Oldest first; a hit takes the place of those of its model that reached no further.
+    renewed: Vec<Hit>,
+    hits: u64,
     stills: Vec<StaticPrefix>,
     /// Edition with which the chain began: the one that other sessions have too.
     edition: Option<u64>,
@@ -95,12 +110,14 @@ pub struct KeptAlive {
 impl<'a> PrefixCache<'a> {
     /// An empty cache.
     pub fn new(oracle: &'a CacheRules) -> Self {
-        Self { oracle, entries: Vec::new(), stills: Vec::new(), edition: None, last: None }
+        let (entries, renewed, stills) = (Vec::new(), Vec::new(), Vec::new());
+        Self { oracle, entries, renewed, hits: 0, stills, edition: None, last: None }
     }
 
     /// Forgets everything: a chain begins.
     pub fn begin(&mut self) {
         self.entries.clear();
+        self.renewed.clear();
         self.stills.clear();
         (self.edition, self.last) = (None, None);
     }
@@ -149,9 +166,7 @@ impl<'a> PrefixCache<'a> {
 
     /// Reads the newest prefix at a time; false if it has expired.
     fn touch(&mut self, last: Idle, at: Millis) -> bool {
-        let found = self.entries.iter().any(|entry| {
-            entry.model == last.model && entry.length == last.cached && self.is_live(entry.last_use, entry.class, at)
-        });
+        let found = self.is_entry_live(last, at);
         let tail_only = self.params().layout == CacheLayout::AgentRuntime;
         if !found && !tail_only {
             return false;
@@ -163,7 +178,12 @@ impl<'a> PrefixCache<'a> {
         if tail_only && !stills.iter().any(|&live| live) {
             return false;
         }
-        self.entries.iter_mut().filter(|entry| entry.model == last.model).for_each(|entry| entry.last_use = at);
+        for place in 0..self.entries.len() {
+            if self.entries[place].model == last.model {
+                let (_, class) = self.used(&self.entries[place]);
+                self.entries[place] = CachedPrefix { class, last_use: at, hits: self.hits, ..self.entries[place] };
+            }
+        }
         self.stills.iter_mut().zip(stills).filter(|(_, live)| *live).for_each(|(still, _)| still.last_use = at);
         true
     }
@@ -212,7 +232,7 @@ impl<'a> PrefixCache<'a> {
         else {
             return;
         };
-        self.push(CachedPrefix { length, items: ask.items, model: ask.model, class, last_use: last.end });
+        self.push(length, ask.items, ask.model, class, last.end);
     }
 
     /// Tokens of the static prefix if some session has it warm.
@@ -234,9 +254,30 @@ impl<'a> PrefixCache<'a> {
             entry.model == ask.model
                 && entry.length <= ask.shared
                 && (lookback == 0 || ask.items.saturating_sub(entry.items) <= lookback)
-                && self.is_live(entry.last_use, entry.class, ask.start)
+                && self.is_used_live(entry, ask.start)
         });
         found.map_or(0, |entry| entry.length)
+    }
+
+    /// When a prefix was last used, and its lifetime since: a hit gives it the one that its request asks for.
+    fn used(&self, entry: &CachedPrefix) -> (Millis, CacheLifetime) {
+        #[cfg(test)]
+        crate::base::id::work::step();
+        let renews = |hit: &&Hit| hit.number > entry.hits && hit.model == entry.model && hit.length >= entry.length;
+        let hit = self.renewed.iter().rev().find(renews);
+        hit.map_or((entry.last_use, entry.class), |hit| (hit.last_use, hit.class))
+    }
+
+    fn is_used_live(&self, entry: &CachedPrefix, now: Millis) -> bool {
+        let (last_use, class) = self.used(entry);
+        self.is_live(last_use, class, now)
+    }
+
+    /// Whether what lies idle is alive.
+    fn is_entry_live(&self, idle: Idle, now: Millis) -> bool {
+        let from = self.entries.partition_point(|entry| entry.length < idle.cached);
+        let mut as_long = self.entries[from..].iter().take_while(|entry| entry.length == idle.cached);
+        as_long.find(|entry| entry.model == idle.model).is_some_and(|entry| self.is_used_live(entry, now))
     }
 
     /// Only the static prefix is marked.
@@ -255,10 +296,12 @@ impl<'a> PrefixCache<'a> {
     fn remember(&mut self, ask: &CacheRequest, spent: &Spent, still_class: CacheLifetime, tail_class: CacheLifetime) {
         let layout = self.params().layout;
         let hit = spent.read;
-        self.entries
-            .iter_mut()
-            .filter(|entry| entry.model == ask.model && entry.length <= hit)
-            .for_each(|entry| (entry.last_use, entry.class) = (ask.end, tail_class));
+        if hit > 0 {
+            self.hits += 1;
+            self.renewed.retain(|old| old.model != ask.model || old.length > hit);
+            let (number, model, last_use) = (self.hits, ask.model, ask.end);
+            self.renewed.push(Hit { number, length: hit, model, class: tail_class, last_use });
+        }
         let reach = hit + spent.write();
         if reach >= ask.still && reach > 0 {
             let new = StaticPrefix { model: ask.model, edition: ask.edition, class: still_class, last_use: ask.end };
@@ -268,18 +311,13 @@ impl<'a> PrefixCache<'a> {
             }
         }
         if reach > 0 && matches!(layout, CacheLayout::ClaudeCode | CacheLayout::StaticAndTail) {
-            self.push(CachedPrefix {
-                length: reach,
-                items: ask.items,
-                model: ask.model,
-                class: tail_class,
-                last_use: ask.end,
-            });
+            self.push(reach, ask.items, ask.model, tail_class, ask.end);
         }
         self.last = Some(Idle { end: ask.end, cached: reach, model: ask.model });
     }
 
-    fn push(&mut self, entry: CachedPrefix) {
+    fn push(&mut self, length: u64, items: u32, model: Sym, class: CacheLifetime, last_use: Millis) {
+        let entry = CachedPrefix { length, items, model, class, last_use, hits: self.hits };
         let place = self.entries.partition_point(|held| held.length < entry.length);
         match self.entries.get_mut(place) {
             Some(held) if held.length == entry.length && held.model == entry.model => *held = entry,
@@ -290,7 +328,7 @@ impl<'a> PrefixCache<'a> {
     /// Takes over a prefix that another chain has left.
     pub fn adopt(&mut self, model: Sym, length: u64, class: CacheLifetime, last_use: Millis) {
         if length > 0 && matches!(self.params().layout, CacheLayout::ClaudeCode | CacheLayout::StaticAndTail) {
-            self.push(CachedPrefix { length, items: 0, model, class, last_use });
+            self.push(length, 0, model, class, last_use);
         }
     }
 
@@ -311,9 +349,8 @@ impl<'a> PrefixCache<'a> {
 
     /// Whether all that the request before left is alive for a model at a time.
     pub fn is_warm(&self, model: Sym, now: Millis) -> bool {
-        let Some(last) = self.last.filter(|last| last.model == model && last.cached > 0) else { return false };
-        let is_that = |entry: &&CachedPrefix| entry.model == model && entry.length == last.cached;
-        self.entries.iter().find(is_that).is_some_and(|entry| self.is_live(entry.last_use, entry.class, now))
+        let last = self.last.filter(|last| last.model == model && last.cached > 0);
+        last.is_some_and(|last| self.is_entry_live(last, now))
     }
 
     /// Lengths of all prefixes of a model.
