@@ -84,6 +84,7 @@ mod policy_command;
 mod policy_compaction;
 mod policy_history_trim;
 mod policy_honesty;
+mod policy_kept;
 mod policy_micro;
 mod policy_micro_logs;
 mod policy_money;

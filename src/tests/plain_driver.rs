@@ -5,7 +5,9 @@
 use crate::logs::timeline::requests::{NONE, Timeline};
 use crate::whatif::sim::cost::{Cost, Spent};
 use crate::whatif::sim::simulator::{Extra, Priced, SimulatedRun};
-use crate::whatif::sim::view::{ContextView, ExtraCall, Item, ItemKey, Prefix, RequestMoment, Stage, StageOutput};
+use crate::whatif::sim::view::{
+    ContextView, ExtraCall, Given, Item, ItemKey, Prefix, RequestMoment, Stage, StageOutput,
+};
 
 /// Tokens of every prefix here.
 pub const PREFIX: u64 = 1_000;
@@ -77,8 +79,8 @@ pub fn send(timeline: &Timeline, stage: &mut dyn Stage) -> Vec<Sent> {
                 is_warm: before.is_some() && is_alive(timeline, request),
                 opens_segment: timeline.segments[segment as usize].requests.start == request,
             };
-            let (mut view, mut aside) = (logged.clone(), StageOutput::default());
-            stage.apply(&moment, &mut view, &mut aside);
+            let (mut view, mut aside) = (ContextView::default(), StageOutput::default());
+            stage.apply(&moment, Given { view: &logged, kept: 0 }, &mut view, &mut aside);
             before = Some(view.clone());
             all.push(Sent { request, logged, view, aside });
         }

@@ -177,7 +177,7 @@ fn half_a_pair_is_found_whichever_half_it_is() {
     let halves = |gone: &[u32]| {
         let mut sent = log.clone();
         without(gone)(&mut sent);
-        orphans(&timeline, &log, &sent)
+        orphans(&timeline, &log, &sent, log.items.iter())
     };
     assert_eq!(halves(&[]), [] as [u32; 0]);
     assert_eq!(halves(&[1]), [0]);

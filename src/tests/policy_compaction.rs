@@ -22,7 +22,9 @@ use crate::whatif::sim::breakage::detect::orphans;
 use crate::whatif::sim::breakage::rows::BreakClass;
 use crate::whatif::sim::simulator::SimulatedRun;
 use crate::whatif::sim::sizes::{BlockSizes, Estimator, SizeRules};
-use crate::whatif::sim::view::{ContextView, ExtraCall, ItemKey, RequestMoment, Stage, StageJournal, StageOutput};
+use crate::whatif::sim::view::{
+    ContextView, ExtraCall, Given, ItemKey, RequestMoment, Stage, StageJournal, StageOutput,
+};
 
 const SHIPPED: &str = include_str!("../../rules/policies/compaction.toml");
 
@@ -172,7 +174,7 @@ fn with_align_message_the_tail_begins_at_any_message_but_never_inside_a_pair() {
     let timeline = talk(6).done();
     let tail = |keep_tokens| {
         let items = logged(&timeline, 8).items;
-        let at = start(&timeline, &items, keep_tokens, Align::Message).unwrap();
+        let at = start(&timeline, &items, &mut 0, keep_tokens, Align::Message).unwrap();
         items[at].key
     };
     assert_eq!(tail(20), ItemKey::Block(16)); // the prompt
@@ -193,7 +195,7 @@ fn a_prompt_of_several_parts_is_not_cut_in_two() {
     let timeline = log.done();
     let items = logged(&timeline, 6).items;
     for keep_tokens in [1, 8, 12, 20] {
-        let at = start(&timeline, &items, keep_tokens, Align::Turn).unwrap();
+        let at = start(&timeline, &items, &mut 0, keep_tokens, Align::Turn).unwrap();
         assert_eq!(items[at].key, ItemKey::Block(record - 2), "{keep_tokens}");
     }
 }
@@ -424,9 +426,16 @@ impl Stage for Halved {
         self.0.begin(timeline, chain);
     }
 
-    fn apply(&mut self, moment: &RequestMoment<'_>, view: &mut ContextView, aside: &mut StageOutput) {
-        self.0.apply(moment, view, aside);
+    fn apply(
+        &mut self,
+        moment: &RequestMoment<'_>,
+        given: Given<'_>,
+        view: &mut ContextView,
+        aside: &mut StageOutput,
+    ) -> usize {
+        self.0.apply(moment, Given { kept: 0, ..given }, view, aside);
         view.items.iter_mut().for_each(|item| item.tokens /= 2);
+        0
     }
 }
 
@@ -781,7 +790,7 @@ proptest! {
         }
         for sent in &sent {
             prop_assert!(sent.view.tokens() <= sent.logged.tokens());
-            prop_assert_eq!(orphans(&timeline, &sent.logged, &sent.view), [] as [u32; 0]);
+            prop_assert_eq!(orphans(&timeline, &sent.logged, &sent.view, sent.logged.items.iter()), [] as [u32; 0]);
             prop_assert_eq!(sent.aside.extra.len() <= 1, true);
         }
     }

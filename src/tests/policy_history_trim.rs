@@ -21,7 +21,7 @@ use crate::whatif::sim::breakage::rows::BreakClass;
 use crate::whatif::sim::cost::{Cost, Spent};
 use crate::whatif::sim::figures::CostVerdict;
 use crate::whatif::sim::sizes::SizeRules;
-use crate::whatif::sim::view::{ContextView, Item, ItemKey, Noticed, Prefix, RequestMoment, Stage, StageOutput};
+use crate::whatif::sim::view::{ContextView, Given, Item, ItemKey, Noticed, Prefix, RequestMoment, Stage, StageOutput};
 
 /// Tokens that were not sent; negative if marks of cuts took more than the cuts gave.
 fn removed(outcome: &TrimOutcome) -> i128 {
@@ -585,8 +585,8 @@ fn apply(stage: &mut HistoryTrim, timeline: &Timeline, request: u32, logged: &Co
         is_warm: false,
         opens_segment,
     };
-    let (mut view, mut aside) = (logged.clone(), StageOutput::default());
-    stage.apply(&moment, &mut view, &mut aside);
+    let (mut view, mut aside) = (ContextView::default(), StageOutput::default());
+    stage.apply(&moment, Given { view: logged, kept: 0 }, &mut view, &mut aside);
     assert!(aside.extra.is_empty(), "trimming asks nobody");
     Sent { opens_segment, logged: logged.clone(), view, noticed: aside.noticed }
 }
@@ -656,7 +656,7 @@ fn blocks_become_messages_as_a_router_sees_them() {
             sizes: size_rules(),
             counts_user_role: exchanges == Exchanges::UserRole,
         };
-        conversation.follow(&reading, &contexts(&timeline)[1].1.items);
+        conversation.follow(&reading, &contexts(&timeline)[1].1.items, 0);
         conversation.messages
     };
     let messages = read(Exchanges::Human);

@@ -14,7 +14,7 @@ use crate::whatif::sim::cost::{Spent, UNITS_PER_TOKEN};
 use crate::whatif::sim::money::Prices;
 use crate::whatif::sim::simulator::{SimulatedRun, Simulator};
 use crate::whatif::sim::sizes::{BlockSizes, Estimator, SizeRules};
-use crate::whatif::sim::view::{ContextView, ForkPoints, RequestMoment, Stage, StageOutput};
+use crate::whatif::sim::view::{ContextView, ForkPoints, Given, RequestMoment, Stage, StageOutput};
 
 fn shipped() -> CacheRules {
     fitting::<CacheRules>(&Data::default().text("policies/prompt_cache.toml").unwrap(), "prompt_cache.toml").unwrap()
@@ -319,10 +319,12 @@ impl Stage for Halved {
         self.is_halved = self.chains.contains(&chain);
     }
 
-    fn apply(&mut self, _: &RequestMoment<'_>, view: &mut ContextView, _: &mut StageOutput) {
+    fn apply(&mut self, _: &RequestMoment<'_>, given: Given<'_>, view: &mut ContextView, _: &mut StageOutput) -> usize {
+        view.clone_from(given.view);
         if self.is_halved {
             view.items[0].tokens /= 2;
         }
+        0
     }
 }
 
@@ -400,7 +402,10 @@ struct Idle;
 impl Stage for Idle {
     fn begin(&mut self, _: &Timeline, _: u32) {}
 
-    fn apply(&mut self, _: &RequestMoment<'_>, _: &mut ContextView, _: &mut StageOutput) {}
+    fn apply(&mut self, _: &RequestMoment<'_>, given: Given<'_>, view: &mut ContextView, _: &mut StageOutput) -> usize {
+        view.follow(given.view, given.kept, given.kept);
+        given.kept
+    }
 }
 
 /// Cuts every context down to its newest items, so that every prefix breaks.
@@ -409,9 +414,9 @@ struct Newest(usize);
 impl Stage for Newest {
     fn begin(&mut self, _: &Timeline, _: u32) {}
 
-    fn apply(&mut self, _: &RequestMoment<'_>, view: &mut ContextView, _: &mut StageOutput) {
-        let gone = view.items.len().saturating_sub(self.0);
-        view.items.drain(..gone);
+    fn apply(&mut self, _: &RequestMoment<'_>, given: Given<'_>, view: &mut ContextView, _: &mut StageOutput) -> usize {
+        view.follow(given.view, 0, given.view.items.len().saturating_sub(self.0));
+        0
     }
 }
 

@@ -9,7 +9,7 @@ use crate::whatif::pipeline::{
     ActingLayers, Formats, HintScope, Params, Pipeline, Points, SentResult, Shortened, outcome,
 };
 use crate::whatif::sim::sizes::SizeRules;
-use crate::whatif::sim::view::{ContextView, Item, ItemKey, RequestMoment, Stage, StageOutput};
+use crate::whatif::sim::view::{ContextView, Given, Item, ItemKey, RequestMoment, Stage, StageOutput};
 
 const KNOBS: Params = Params { layers: ActingLayers::All, formats: Formats::Published, partition: HintScope::Virtual };
 
@@ -47,11 +47,18 @@ impl Stage for Before {
         self.pipeline.begin(timeline, chain);
     }
 
-    fn apply(&mut self, moment: &RequestMoment<'_>, view: &mut ContextView, aside: &mut StageOutput) {
-        self.pipeline.apply(moment, view, aside);
+    fn apply(
+        &mut self,
+        moment: &RequestMoment<'_>,
+        given: Given<'_>,
+        view: &mut ContextView,
+        aside: &mut StageOutput,
+    ) -> usize {
+        self.pipeline.apply(moment, Given { kept: 0, ..given }, view, aside);
         if moment.request >= self.from {
             view.items.retain(|item| !matches!(item.key, ItemKey::Block(block) if self.gone.contains(&block)));
         }
+        0
     }
 }
 

@@ -19,7 +19,7 @@ use crate::whatif::sim::money::Prices;
 use crate::whatif::sim::predictors::{Predictions, Successions};
 use crate::whatif::sim::simulator::Simulator;
 use crate::whatif::sim::sizes::{BlockSizes, Estimator, SizeRules};
-use crate::whatif::sim::view::{ContextView, ExtraCall, Item, ItemKey, Prefix, RequestMoment, StageOutput};
+use crate::whatif::sim::view::{ContextView, ExtraCall, Given, Item, ItemKey, Prefix, RequestMoment, StageOutput};
 use crate::whatif::tool_filter::Filter;
 use crate::whatif::tool_filter::outcome::coverage;
 use crate::whatif::tool_filter::params::{Continuation, Params, Predictor, Rules};
@@ -178,7 +178,7 @@ fn sent(filter: &Arc<Filter>, timeline: &Timeline) -> Vec<(ContextView, StageOut
         stage.begin(timeline, chain);
         let mut sent_before = None;
         for request in place.requests.clone() {
-            let mut view = logged(timeline, request);
+            let (logged, mut view) = (logged(timeline, request), ContextView::default());
             let mut aside = StageOutput::default();
             let before = request.checked_sub(1).map(|before| timeline.requests[before as usize].segment);
             let opens_segment = before != Some(timeline.requests[request as usize].segment);
@@ -191,7 +191,7 @@ fn sent(filter: &Arc<Filter>, timeline: &Timeline) -> Vec<(ContextView, StageOut
                 is_warm: false,
                 opens_segment,
             };
-            stage.apply(&moment, &mut view, &mut aside);
+            stage.apply(&moment, Given { view: &logged, kept: 0 }, &mut view, &mut aside);
             sent_before = Some(view.tokens());
             out.push((view, aside));
         }

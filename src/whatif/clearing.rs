@@ -19,7 +19,7 @@ use crate::whatif::sim::breakage::detect::ShownBlocks;
 use crate::whatif::sim::breakage::rows::BreakClass;
 use crate::whatif::sim::simulator::SimulatedRun;
 use crate::whatif::sim::view::{
-    ContextView, ForkPoints, Item, ItemKey, Noticed, RequestMoment, Stage, StageJournal, StageOutput,
+    ContextView, ForkPoints, Given, Item, ItemKey, Noticed, RequestMoment, Stage, StageJournal, StageOutput,
 };
 
 /// One result that was cleared.
@@ -39,6 +39,7 @@ pub struct Micro {
     sheet: CompactionThresholds,
     journal: StageJournal<Cleared>,
     cleared: BTreeSet<u32>,
+    results: Results,
     /// What is cleared stays so in what is forked off.
     forks: ForkPoints<BTreeSet<u32>>,
 }
@@ -46,7 +47,8 @@ pub struct Micro {
 impl Micro {
     /// Every result that is cleared is written to `journal`.
     pub fn new(params: MicroParams, sheet: CompactionThresholds, journal: StageJournal<Cleared>) -> Self {
-        Self { params, sheet, journal, cleared: BTreeSet::new(), forks: ForkPoints::default() }
+        let (cleared, results, forks) = (BTreeSet::new(), Results::default(), ForkPoints::default());
+        Self { params, sheet, journal, cleared, results, forks }
     }
 
     /// Whether the client counts and clears results of the block's tool.
@@ -77,32 +79,37 @@ impl Micro {
         }
     }
 
-    /// The results of a context as the rule sees them, with the places of their items.
-    fn results(&self, moment: &RequestMoment<'_>, view: &ContextView) -> Vec<(usize, ResultSize)> {
-        let blocks = &moment.timeline.blocks;
+    /// A result of a context as the rule sees it; none of what it does not count.
+    fn result(&self, timeline: &Timeline, item: Item) -> Option<ResultSize> {
+        let block = item.key.block()?;
+        let (is_new, of) = (!self.cleared.contains(&block), &timeline.blocks[block as usize]);
+        if of.kind != BlockKind::ToolResult || !self.clears(timeline, of) {
+            return None;
+        }
+        let is_free = is_new && u64::from(of.bytes) >= self.params.min_bytes && self.shortened(timeline, item) != item;
+        let cleared_tokens = self.sheet.client.estimate(self.kept_chars(of.chars).min(item.kept_chars));
+        let tokens = if is_new { self.sheet.client.estimate(item.kept_chars.min(of.chars)) } else { cleared_tokens };
+        Some(ResultSize { tokens, cleared_tokens, is_free })
+    }
+
+    /// Places of the items that are to be cleared now.
+    fn chosen(&self, moment: &RequestMoment<'_>, view: &ContextView) -> Vec<usize> {
+        if self.results.tokens <= self.params.target_tokens {
+            return Vec::new();
+        }
         let cached = self.cached(moment);
-        let mut results = Vec::new();
-        for (place, item) in view.items.iter().enumerate() {
-            let ItemKey::Block(index) = item.key else { continue };
-            let block = &blocks[index as usize];
-            if block.kind != BlockKind::ToolResult || !self.clears(moment.timeline, block) {
-                continue;
-            }
-            let is_new = !self.cleared.contains(&index);
-            let is_free = is_new
-                && u64::from(block.bytes) >= self.params.min_bytes
-                && self.shortened(moment.timeline, *item) != *item
-                && !cached.contains(&index);
-            let cleared_tokens = self.sheet.client.estimate(self.kept_chars(block.chars).min(item.kept_chars));
-            let tokens =
-                if is_new { self.sheet.client.estimate(item.kept_chars.min(block.chars)) } else { cleared_tokens };
-            results.push((place, ResultSize { tokens, cleared_tokens, is_free }));
-        }
+        let results = &self.results.all;
         let protected = results.len().saturating_sub(self.params.protect_last);
-        for (_, result) in &mut results[protected..] {
-            result.is_free = false;
-        }
-        results
+        let is_cached = |place: usize| view.items[place].key.block().is_some_and(|block| cached.contains(&block));
+        let size = |&index: &usize| {
+            let (place, size) = results[index];
+            ResultSize { is_free: index < protected && !is_cached(place), ..size }
+        };
+        let sizes: Vec<ResultSize> = self.results.free.iter().map(size).collect();
+        let others = self.results.tokens - sizes.iter().map(|result| result.tokens).sum::<u64>();
+        let target = self.params.target_tokens.saturating_sub(others);
+        let chosen = plan(&sizes, target, self.params.min_saving_tokens);
+        chosen.into_iter().map(|free| results[self.results.free[free]].0).collect()
     }
 
     /// What a cache holds of the context that was sent before, as all stages left it, where that is to be left alone.
@@ -149,18 +156,70 @@ impl Stage for Micro {
         })
     }
 
-    fn apply(&mut self, moment: &RequestMoment<'_>, view: &mut ContextView, output: &mut StageOutput) {
-        for item in &mut view.items {
+    fn apply(
+        &mut self,
+        moment: &RequestMoment<'_>,
+        given: Given<'_>,
+        view: &mut ContextView,
+        output: &mut StageOutput,
+    ) -> usize {
+        view.follow(given.view, given.kept, given.kept);
+        self.results.keep(given.kept);
+        for (place, item) in view.items.iter_mut().enumerate().skip(given.kept) {
             if matches!(item.key, ItemKey::Block(block) if self.cleared.contains(&block)) {
                 *item = self.shortened(moment.timeline, *item);
             }
+            if let Some(size) = self.result(moment.timeline, *item) {
+                self.results.push(place, size);
+            }
         }
-        let results = self.results(moment, view);
-        let sizes: Vec<ResultSize> = results.iter().map(|&(_, result)| result).collect();
-        for chosen in plan(&sizes, self.params.target_tokens, self.params.min_saving_tokens) {
-            self.clear(moment, &mut view.items[results[chosen].0], output);
+        let chosen = self.chosen(moment, view);
+        for &place in &chosen {
+            self.clear(moment, &mut view.items[place], output);
         }
+        self.results.clear(&chosen);
         self.forks.keep(moment.timeline, moment.request, || self.cleared.clone());
+        chosen.first().map_or(given.kept, |&first| given.kept.min(first))
+    }
+}
+
+/// The results of a context, oldest first, and what they come to.
+#[derive(Default)]
+struct Results {
+    /// With the places of their items.
+    all: Vec<(usize, ResultSize)>,
+    /// Indices of those that may be cleared, if they are old enough and in no cache.
+    free: Vec<usize>,
+    tokens: u64,
+}
+
+impl Results {
+    /// Forgets those that stood behind so many items.
+    fn keep(&mut self, items: usize) {
+        while let Some((_, size)) = self.all.pop_if(|(place, _)| *place >= items) {
+            self.tokens -= size.tokens;
+        }
+        while self.free.pop_if(|free| *free >= self.all.len()).is_some() {}
+    }
+
+    fn push(&mut self, place: usize, size: ResultSize) {
+        self.tokens += size.tokens;
+        self.free.extend(size.is_free.then_some(self.all.len()));
+        self.all.push((place, size));
+    }
+
+    /// Those at these places were cleared.
+    fn clear(&mut self, places: &[usize]) {
+        let Self { all, free, tokens } = self;
+        free.retain(|&index| {
+            let (place, size) = &mut all[index];
+            let is_cleared = places.binary_search(place).is_ok();
+            if is_cleared {
+                *tokens -= size.tokens - size.cleared_tokens;
+                size.tokens = size.cleared_tokens;
+            }
+            !is_cleared
+        });
     }
 }
 

@@ -13,7 +13,7 @@ use crate::whatif::client::thresholds::Results;
 use crate::whatif::sim::breakage::detect::ShownBlocks;
 use crate::whatif::sim::breakage::rows::{Break, BreakClass};
 use crate::whatif::sim::sizes::SizeRules;
-use crate::whatif::sim::view::{ContextView, Item, ItemKey, RequestMoment, Stage, StageOutput};
+use crate::whatif::sim::view::{ContextView, Given, Item, ItemKey, RequestMoment, Stage, StageOutput};
 
 /// How long a result may be, and of which tools.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -110,10 +110,18 @@ impl Stage for Capped {
         timeline.blocks_of(chain).is_none_or(|mut blocks| blocks.any(is_cut))
     }
 
-    fn apply(&mut self, moment: &RequestMoment<'_>, view: &mut ContextView, _: &mut StageOutput) {
-        for item in &mut view.items {
+    fn apply(
+        &mut self,
+        moment: &RequestMoment<'_>,
+        given: Given<'_>,
+        view: &mut ContextView,
+        _: &mut StageOutput,
+    ) -> usize {
+        view.follow(given.view, given.kept, given.kept);
+        for item in &mut view.items[given.kept..] {
             *item = self.shown(moment.timeline, *item);
         }
+        given.kept
     }
 }
 

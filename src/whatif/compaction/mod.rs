@@ -41,7 +41,7 @@ use crate::whatif::sim::money::Prices;
 use crate::whatif::sim::params::{PolicyConfig, ReadOnlyWith};
 use crate::whatif::sim::unlogged::SUMMARISER;
 use crate::whatif::sim::view::{
-    ContextView, ExtraCall, ForkPoints, Item, ItemKey, RequestMoment, Stage, StageJournal, StageOutput, tokens,
+    ContextView, ExtraCall, ForkPoints, Given, Item, ItemKey, RequestMoment, Stage, StageJournal, StageOutput, tokens,
 };
 use crate::whatif::simulation::{Finished, PolicyShare, Ready, Simulation};
 use crate::whatif::workload::Workload;
@@ -87,6 +87,12 @@ struct ChainState {
     gate: AttemptGate,
     cut: Option<Cut>,
     splice: Splice,
+    /// The context without the log's own compactions.
+    joined: ContextView,
+    /// Where the kept part began in what was given last; none where nothing was cut.
+    from: Option<usize>,
+    /// How many leading items of the context were looked through in vain for a place to cut at.
+    sought: usize,
     last: Option<u32>,
     begun: Option<Millis>,
     /// Whether it writes the summary of a compaction of the log: nothing summarises that.
@@ -165,23 +171,47 @@ impl Compaction {
         u64::try_from(now.saturating_sub(begun) / MILLIS_PER_MINUTE).is_ok_and(|age| age >= self.params.max_age_minutes)
     }
 
-    /// Tries to compact; what became of it stands in the journal.
+    /// Makes the view what is given, behind the cut if one still fits; returns how many items of it stayed.
+    fn cut(&mut self, moment: &RequestMoment<'_>, given: Given<'_>, view: &mut ContextView) -> usize {
+        self.chain.cut = self.chain.cut.take().filter(|cut| cut.fits(moment, given.view));
+        let before = self.chain.from.take();
+        let Some(cut) = &self.chain.cut else {
+            let kept = if before.is_none() { given.kept } else { 0 };
+            view.follow(given.view, kept, kept);
+            return kept;
+        };
+        if let Some(at) = before.filter(|&at| at < given.kept) {
+            let kept = cut.made.len() + given.kept - at;
+            view.follow(given.view, kept, given.kept);
+            self.chain.from = before;
+            return kept;
+        }
+        let at = cut.place(given.view);
+        view.follow(given.view, 0, at);
+        view.items.splice(0..0, cut.made);
+        self.chain.from = Some(at);
+        0
+    }
+
+    /// Tries to compact; what became of it stands in the journal. Returns whether it was compacted.
     fn attempt(
         &mut self,
         moment: &RequestMoment<'_>,
         context_tokens: u64,
         view: &mut ContextView,
         output: &mut StageOutput,
-    ) {
+    ) -> bool {
         let mut attempt = CompactionAttempt::idle(moment.request, AttemptEnd::Ok, context_tokens);
         let turn = moment.timeline.request(moment.request).turn;
         attempt.outcome = match self.chain.gate.refusal(&self.params, turn) {
             Some(refusal) => refusal,
             None => self.compact(moment, view, output, &mut attempt),
         };
+        let is_ok = attempt.outcome == AttemptEnd::Ok;
         if moment.timeline.request(moment.request).counts() {
             self.journal.push(attempt);
         }
+        is_ok
     }
 
     fn compact(
@@ -191,7 +221,8 @@ impl Compaction {
         output: &mut StageOutput,
         attempt: &mut CompactionAttempt,
     ) -> AttemptEnd {
-        let Some(at) = splice::start(moment.timeline, &view.items, self.params.tail_keep_tokens, self.params.align)
+        let Params { tail_keep_tokens, align, .. } = self.params;
+        let Some(at) = splice::start(moment.timeline, &view.items, &mut self.chain.sought, tail_keep_tokens, align)
         else {
             return AttemptEnd::NoBoundary;
         };
@@ -210,9 +241,11 @@ impl Compaction {
         attempt.head_tokens = head_tokens;
         attempt.made_tokens = made_tokens;
         attempt.tail_tokens = tokens(&view.items[at..]);
-        let cut = Cut { first, made };
-        cut.apply(view);
-        self.chain.cut = Some(cut);
+        view.items.splice(..at, made);
+        self.chain.cut = Some(Cut { first, made });
+        self.chain.sought = 0;
+        // Behind an earlier cut, what was made for that stood before it.
+        self.chain.from = Some(self.chain.from.map_or(at, |from| from + at - made.len()));
         self.made += 3;
         AttemptEnd::Ok
     }
@@ -262,21 +295,32 @@ impl Stage for Compaction {
         params.real == Real::Ignore || is_reached || self.forks.of(timeline, chain).is_some_and(Option::is_some)
     }
 
-    fn apply(&mut self, moment: &RequestMoment<'_>, view: &mut ContextView, output: &mut StageOutput) {
-        if self.params.real == Real::Ignore {
-            self.chain.splice.apply(moment.timeline, moment.request, &self.tokens, view);
+    fn apply(
+        &mut self,
+        moment: &RequestMoment<'_>,
+        given: Given<'_>,
+        view: &mut ContextView,
+        output: &mut StageOutput,
+    ) -> usize {
+        let mut kept = if self.params.real == Real::Ignore {
+            let mut joined = std::mem::take(&mut self.chain.joined);
+            joined.follow(given.view, 0, 0);
+            self.chain.splice.apply(moment.timeline, moment.request, &self.tokens, &mut joined);
             output.window = Some(self.params.window);
-        }
-        self.chain.cut = self.chain.cut.take().filter(|cut| cut.fits(moment, view));
-        if let Some(cut) = &self.chain.cut {
-            cut.apply(view);
-        }
+            let kept = self.cut(moment, Given { view: &joined, kept: 0 }, view);
+            self.chain.joined = joined;
+            kept
+        } else {
+            self.cut(moment, given, view)
+        };
+        self.chain.sought = self.chain.sought.min(kept);
         let context_tokens = self.context_tokens(moment, view);
-        if self.wants(moment, context_tokens) {
-            self.attempt(moment, context_tokens, view, output);
+        if self.wants(moment, context_tokens) && self.attempt(moment, context_tokens, view, output) {
+            kept = 0;
         }
         self.forks.keep(moment.timeline, moment.request, || self.chain.cut);
         self.chain.last = Some(moment.request);
+        kept
     }
 }
 
@@ -290,10 +334,10 @@ impl Cut {
         view.items.iter().rev().any(is_kept)
     }
 
-    fn apply(&self, view: &mut ContextView) {
+    /// Where the kept part begins.
+    fn place(&self, view: &ContextView) -> usize {
         let is_kept = |item: &Item| matches!(item.key, ItemKey::Block(block) if block >= self.first);
-        let at = view.items.iter().position(is_kept).unwrap_or(view.items.len());
-        view.items.splice(..at, self.made);
+        view.items.iter().position(is_kept).unwrap_or(view.items.len())
     }
 }
 

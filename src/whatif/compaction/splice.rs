@@ -83,14 +83,15 @@ pub fn by_target(sizes: impl DoubleEndedIterator<Item = u64> + ExactSizeIterator
 }
 
 /// The item at which the tail begins: the newest place at or before [`by_target`] where a message of the wanted kind
-/// begins and no result stands without its call. None if there is no such place but the very start.
-pub fn start(timeline: &Timeline, items: &[Item], keep_tokens: u64, align: Align) -> Option<usize> {
+/// begins and no result stands without its call. None if there is no such place but the very start. Among the first `sought`
+/// items there is none, nor will there be as long as others only come behind them: what was looked through in vain is added.
+pub fn start(timeline: &Timeline, items: &[Item], sought: &mut usize, keep_tokens: u64, align: Align) -> Option<usize> {
     let newest = by_target(items.iter().map(|item| u64::from(item.tokens)), keep_tokens)?;
     let oldest_block = items.iter().find_map(|item| item.key.block()).unwrap_or(NONE);
     // A residual alone is nothing to summarise.
     let first = items.iter().position(|item| !matches!(item.key, ItemKey::Residual(_)))?;
     let mut oldest_asked = NONE;
-    for index in (first + 1..items.len()).rev() {
+    for index in ((first + 1).max(*sought)..items.len()).rev() {
         let Some(here) = items[index].key.block() else { continue };
         let asked = asked_by_result(timeline, here).filter(|&asked| asked >= oldest_block);
         oldest_asked = oldest_asked.min(asked.unwrap_or(NONE));
@@ -99,6 +100,7 @@ pub fn start(timeline: &Timeline, items: &[Item], keep_tokens: u64, align: Align
             return Some(index);
         }
     }
+    *sought = newest + 1;
     None
 }
 

@@ -60,10 +60,11 @@ pub struct MessageReading<'a> {
 }
 
 impl Conversation {
-    /// Follows a view: where it goes on from what has been read, only what is new is read, else all of it. Returns whether
-    /// it went on.
-    pub fn follow(&mut self, reading: &MessageReading<'_>, items: &[Item]) -> bool {
-        let goes_on = items.starts_with(&self.items);
+    /// Follows a view, of which `kept` items are known to stand as they were read: where it goes on from what has been read,
+    /// only what is new is read, else all of it. Returns whether it went on.
+    pub fn follow(&mut self, reading: &MessageReading<'_>, items: &[Item], kept: usize) -> bool {
+        let kept = kept.min(self.items.len());
+        let goes_on = items[kept..].starts_with(&self.items[kept..]);
         if !goes_on || self.messages.is_empty() {
             self.messages.clear();
             self.items.clear();
@@ -78,6 +79,11 @@ impl Conversation {
             };
         }
         goes_on
+    }
+
+    /// Whether so many leading items are all that has been read.
+    pub(crate) fn is_read(&self, kept: usize) -> bool {
+        kept == self.items.len() && !self.messages.is_empty()
     }
 
     /// What is kept of it for a fork: messages are read once more.

@@ -35,7 +35,9 @@ use crate::whatif::sim::outcome::CostComparison;
 use crate::whatif::sim::params::ReadOnlyWith;
 use crate::whatif::sim::simulator::SimulatedRun;
 use crate::whatif::sim::sizes::SizeRules;
-use crate::whatif::sim::view::{ContextView, ForkPoints, Item, ItemKey, Noticed, RequestMoment, Stage, StageOutput};
+use crate::whatif::sim::view::{
+    ContextView, ForkPoints, Given, Item, ItemKey, Noticed, RequestMoment, Stage, StageOutput,
+};
 use crate::whatif::simulation::{Finished, PolicyShare, Ready, Simulation};
 
 pub use crate::whatif::history_trim::params::{HistoryTrimThresholds, Variant};
@@ -59,6 +61,8 @@ struct ChainHistory {
     memory: Memory,
     sticky: Sticky,
     before: Option<Before>,
+    /// What that came to.
+    request: TrimOutcome,
     /// How the request before would have been sent without [`Sticky`].
     plain: Vec<Item>,
     /// Calls of the chain that are known to have lost their other half.
@@ -73,6 +77,7 @@ impl ChainHistory {
             memory: Memory::default(),
             sticky: self.sticky.clone(),
             before: self.before.clone(),
+            request: TrimOutcome::default(),
             plain: self.plain.clone(),
             orphans: self.orphans.clone(),
         }
@@ -177,6 +182,52 @@ impl HistoryTrim {
         sent
     }
 
+    /// Sends what came since the request before as it is, behind what was sent then.
+    fn go_on(&mut self, given: Given<'_>, view: &mut ContextView, known: usize) {
+        view.follow(given.view, given.kept, given.kept);
+        let ChainHistory { conversation, before, request, .. } = &mut self.history;
+        let came = &view.items[given.kept..];
+        if let Some(before) = before {
+            before.plan.fates.resize(conversation.messages.len(), MessageFate::default());
+            before.items.extend_from_slice(came);
+        }
+        request.extend(&conversation.messages[known..]);
+        request.logged += u64::from(tokens(came));
+        request.sent += u64::from(tokens(came));
+    }
+
+    /// Plans for all messages, and sends what stays of them.
+    fn plan_anew(
+        &mut self,
+        moment: &RequestMoment<'_>,
+        given: &ContextView,
+        view: &mut ContextView,
+        output: &mut StageOutput,
+        goes_on: bool,
+    ) {
+        view.follow(given, 0, 0);
+        let plan = self.plan(moment.timeline, given, goes_on);
+        let sent = self.carry_out(moment.timeline, &plan, &mut view.items);
+        self.notice(moment, &plan, output);
+
+        let ChainHistory { conversation, before, request, .. } = &mut self.history;
+        let messages = &conversation.messages;
+        let as_before = || match self.rule.params.sticky {
+            true => plan.clone(),
+            false => self.rule.plan_as(!plan.is_continuation, messages, view.prefix.tokens, |_| None),
+        };
+        *request = TrimOutcome::with_ages(&self.rule.sheet.report.ages);
+        request.count(messages, &plan, &sent);
+        (request.logged, request.sent) = (given.tokens(), view.tokens());
+        let broken = before.as_ref().and_then(|before| before.break_to(&plan, &view.items, as_before));
+        if let Some((cause, tokens)) = broken.filter(|_| moment.timeline.request(moment.request).counts()) {
+            self.outcome.borrow_mut().count_break(cause, tokens);
+        }
+        let mut items = before.take().map(|before| before.items).unwrap_or_default();
+        items.clone_from(&view.items);
+        *before = Some(Before { plan, items });
+    }
+
     /// What the rule itself breaks.
     fn notice(&mut self, moment: &RequestMoment<'_>, plan: &TrimPlan, output: &mut StageOutput) {
         if plan.protected_dropped() > 0 {
@@ -223,7 +274,13 @@ impl Stage for HistoryTrim {
         self.history = self.forks.take(timeline, chain).unwrap_or_default();
     }
 
-    fn apply(&mut self, moment: &RequestMoment<'_>, view: &mut ContextView, output: &mut StageOutput) {
+    fn apply(
+        &mut self,
+        moment: &RequestMoment<'_>,
+        given: Given<'_>,
+        view: &mut ContextView,
+        output: &mut StageOutput,
+    ) -> usize {
         let timeline = moment.timeline;
         let segment = &timeline.segments[timeline.request(moment.request).segment as usize];
         if moment.opens_segment && segment.after == NONE {
@@ -232,35 +289,25 @@ impl Stage for HistoryTrim {
         }
         let reading =
             MessageReading { timeline, sizes: &self.sizes, counts_user_role: self.rule.params.counts_user_role() };
-        let goes_on = self.history.conversation.follow(&reading, &view.items);
-        if !goes_on {
-            self.history.before = None;
-        }
-        let logged_context = view.tokens();
-        let plan = self.plan(timeline, view, goes_on);
-        let sent = self.carry_out(timeline, &plan, &mut view.items);
-        self.notice(moment, &plan, output);
-
         let ChainHistory { conversation, before, .. } = &mut self.history;
-        let messages = &conversation.messages;
-        let as_before = || match self.rule.params.sticky {
-            true => plan.clone(),
-            false => self.rule.plan_as(!plan.is_continuation, messages, view.prefix.tokens, |_| None),
+        let (known, is_whole) = (conversation.messages.len(), conversation.is_read(given.kept));
+        let goes_on = conversation.follow(&reading, &given.view.items, given.kept);
+        if !goes_on {
+            *before = None;
+        }
+        let stands = |before: &Before| self.rule.stands(&before.plan, &conversation.messages, known);
+        let kept = if is_whole && view.prefix == given.view.prefix && before.as_ref().is_some_and(stands) {
+            self.go_on(given, view, known);
+            given.kept
+        } else {
+            self.plan_anew(moment, given.view, view, output, goes_on);
+            0
         };
         if timeline.request(moment.request).counts() {
-            let mut outcome = self.outcome.borrow_mut();
-            outcome.count(messages, &plan, &sent);
-            outcome.logged += logged_context;
-            outcome.sent += view.tokens();
-            let broken = before.as_ref().and_then(|before| before.break_to(&plan, &view.items, as_before));
-            if let Some((cause, tokens)) = broken {
-                outcome.count_break(cause, tokens);
-            }
+            self.outcome.borrow_mut().add(&self.history.request);
         }
-        let mut items = before.take().map(|before| before.items).unwrap_or_default();
-        items.clone_from(&view.items);
-        *before = Some(Before { plan, items });
         self.forks.keep(timeline, moment.request, || self.history.for_fork());
+        kept
     }
 }
 

@@ -182,7 +182,36 @@ impl TrimOutcome {
         self.breaks.values().map(|count| count.events).sum()
     }
 
-    /// One more request: its plan, and the tokens of its messages as sent.
+    /// One more request, with what it comes to alone; breaks are counted apart.
+    pub(crate) fn add(&mut self, one: &Self) {
+        self.requests += one.requests;
+        self.continuations += one.continuations;
+        self.requests_changed += one.requests_changed;
+        self.logged += one.logged;
+        self.sent += one.sent;
+        self.messages_trimmed += one.messages_trimmed;
+        self.messages_dropped += one.messages_dropped;
+        self.protected_lost_requests += one.protected_lost_requests;
+        self.protected_lost_messages += one.protected_lost_messages;
+        self.first_user_lost_requests += one.first_user_lost_requests;
+        for (row, one) in self.ages.iter_mut().zip(&one.ages) {
+            row.logged += one.logged;
+            row.sent += one.sent;
+            row.dropped += one.dropped;
+        }
+    }
+
+    /// The same request with more messages behind the newest exchange, which are sent as they are.
+    pub(crate) fn extend(&mut self, messages: &[TrimMessage]) {
+        let rows = self.ages.len() / Role::ALL.len();
+        for message in messages {
+            let row = &mut self.ages[message.role as usize * rows];
+            row.logged += u64::from(message.tokens);
+            row.sent += u64::from(message.tokens);
+        }
+    }
+
+    /// Counts a request: its plan, and the tokens of its messages as sent.
     pub(crate) fn count(&mut self, messages: &[TrimMessage], plan: &TrimPlan, sent: &[u32]) {
         let (mut trimmed, mut dropped) = (0, 0);
         for fate in &plan.fates {
@@ -245,10 +274,10 @@ impl Before {
         items: &[Item],
         as_before: impl Fn() -> TrimPlan,
     ) -> Option<(BreakCause, u64)> {
-        if items.starts_with(&self.items) {
+        let same = self.items.iter().zip(items).take_while(|(before, now)| before == now).count();
+        if same == self.items.len() {
             return None;
         }
-        let same = self.items.iter().zip(items).take_while(|(before, now)| before == now).count();
         let tokens = self.items[same..].iter().map(|item| u64::from(item.tokens)).sum();
         Some((self.cause(plan, as_before)?, tokens))
     }

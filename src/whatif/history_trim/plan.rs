@@ -89,13 +89,30 @@ impl TrimRule {
 
     /// Where the messages begin that stay as they are, and the budget of the conversation.
     fn split(&self, is_continuation: bool, messages: &[TrimMessage]) -> (usize, u32) {
+        let (keep_recent, tokens_max) = self.limits(is_continuation);
+        (boundary(messages, keep_recent), tokens_max)
+    }
+
+    /// Whether a plan for the first `known` messages is the one for all of them, with what came as it is: no boundary moves, and
+    /// nothing is dropped.
+    pub(crate) fn stands(&self, plan: &TrimPlan, messages: &[TrimMessage], known: usize) -> bool {
+        if messages[known..].iter().any(|message| message.is_exchange) {
+            return false;
+        }
+        let is_continuation = is_continuation(messages);
+        let (keep_recent, tokens_max) = self.limits(is_continuation);
+        let is_bound = self.params.sticky || keep_recent == 0 || tokens_max < UNLIMITED;
+        !self.params.is_on() || !is_bound && plan.is_continuation == is_continuation
+    }
+
+    /// Exchanges that stay as they are, and the budget of the conversation.
+    fn limits(&self, is_continuation: bool) -> (u32, u32) {
         let apart = is_continuation && self.params.treats_continuations_apart();
-        let (keep_recent, tokens_max) = if apart {
+        if apart {
             (self.params.keep_recent_user_turns_in_chained_tool_calls, UNLIMITED)
         } else {
             (self.params.keep_recent_exchanges, self.params.max_history_tokens)
-        };
-        (boundary(messages, keep_recent), tokens_max)
+        }
     }
 
     /// The same, whether the request continues a chain of tool calls or not.

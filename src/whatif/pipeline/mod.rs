@@ -18,10 +18,10 @@ use serde::{Deserialize, Serialize};
 use crate::logs::timeline::requests::{BlockKind, NONE, Timeline};
 use crate::report::numbers::{counted, percent_of, thousands};
 use crate::report::table::{Table, TableBuilder};
-use crate::whatif::sim::breakage::detect::{Hint, KeptBlocks};
+use crate::whatif::sim::breakage::detect::Hint;
 use crate::whatif::sim::sizes::SizeRules;
 use crate::whatif::sim::view::{
-    ContextView, ForkPoints, Item, ItemKey, RequestMoment, Stage, StageJournal, StageOutput,
+    ContextView, ForkPoints, Given, Item, ItemKey, RequestMoment, Stage, StageJournal, StageOutput,
 };
 
 /// What the user may set.
@@ -179,9 +179,16 @@ impl Stage for Pipeline {
         }
     }
 
-    fn apply(&mut self, moment: &RequestMoment<'_>, view: &mut ContextView, output: &mut StageOutput) {
+    fn apply(
+        &mut self,
+        moment: &RequestMoment<'_>,
+        given: Given<'_>,
+        view: &mut ContextView,
+        output: &mut StageOutput,
+    ) -> usize {
         let timeline = moment.timeline;
-        for place in 0..view.items.len() {
+        view.follow(given.view, given.kept, given.kept);
+        for place in given.kept..view.items.len() {
             let item = view.items[place];
             let ItemKey::Block(block) = item.key else { continue };
             let index = self.by_block[block as usize];
@@ -206,6 +213,7 @@ impl Stage for Pipeline {
             let indexes = view.items.iter().filter_map(|item| Some(self.by_block[item.key.block()? as usize]));
             indexes.filter_map(|index| Some((index, *self.fates.get(index as usize)?))).collect()
         });
+        given.kept
     }
 }
 
@@ -213,19 +221,17 @@ impl Stage for Pipeline {
 fn stood(moment: &RequestMoment<'_>, view: &ContextView, target: u32) -> bool {
     let inputs = &moment.timeline.request(moment.request).inputs;
     let shown = moment.before.filter(|_| !inputs.contains(&target)).unwrap_or(view);
-    let is_whole = |item: &Item| item.kept_chars >= moment.timeline.blocks[target as usize].chars;
-    shown.items.iter().any(|item| item.key == ItemKey::Block(target) && is_whole(item))
+    shown.block(target).is_some_and(|item| item.kept_chars >= moment.timeline.blocks[target as usize].chars)
 }
 
 /// Whether every result of the context stood whole in what was sent before, or comes in now.
 fn all_stood(moment: &RequestMoment<'_>, view: &ContextView) -> bool {
     let RequestMoment { timeline, before: Some(before), .. } = *moment else { return true };
     let inputs = &timeline.request(moment.request).inputs;
-    let kept = KeptBlocks::of(before);
     view.items.iter().all(|item| match item.key {
         ItemKey::Block(block) if !inputs.contains(&block) => {
             let of = &timeline.blocks[block as usize];
-            of.kind != BlockKind::ToolResult || kept.chars(block).is_some_and(|chars| chars >= of.chars)
+            of.kind != BlockKind::ToolResult || before.block(block).is_some_and(|shown| shown.kept_chars >= of.chars)
         }
         _ => true,
     })

@@ -21,7 +21,7 @@ use crate::whatif::sim::money::{Prices, Tariff};
 use crate::whatif::sim::priors::{Prior, WarmPrefix};
 use crate::whatif::sim::sizes::BlockSizes;
 use crate::whatif::sim::view::{
-    ContextView, ExtraCall, ForkPoints, Item, ItemKey, Prefix, RequestMoment, Stage, StageOutput, tokens,
+    ContextView, ExtraCall, ForkPoints, Given, Item, ItemKey, Prefix, RequestMoment, Stage, StageOutput, tokens,
 };
 use crate::whatif::sim::{laid_out, sizes};
 
@@ -252,10 +252,11 @@ impl<'a> Simulator<'a> {
             stages,
             watch,
             logged: ContextView::default(),
-            sent: ContextView::default(),
+            views: Vec::new(),
             before: ContextView::default(),
             kept: 0,
             had: 0,
+            equal: 0,
             last: None,
             base: None,
             forks: ForkPoints::default(),
@@ -263,6 +264,7 @@ impl<'a> Simulator<'a> {
             output: StageOutput::default(),
             run: SimulatedRun::default(),
         };
+        driver.views.resize_with(driver.stages.len(), ContextView::default);
         let requests = |chain: u32| self.timeline.chain(chain).requests.len();
         driver.run.requests.reserve_exact(chains.clone().map(requests).sum());
         for chain in chains {
@@ -300,13 +302,15 @@ struct Driver<'a, 'r, 'b> {
     stages: &'r mut [Box<dyn Stage>],
     /// What looks for breaks in contexts as they are sent.
     watch: Option<&'r mut BreakWatch<'b>>,
-    /// The context as the log has it, as it is sent, and as the last one was sent. The buffers are kept.
+    /// The context as the log has it, as each stage leaves it, and as the last one was sent.
     logged: ContextView,
-    sent: ContextView,
+    views: Vec<ContextView>,
     before: ContextView,
-    /// How many leading items of the log's context stand since the last request, and how many that one had.
+    /// How many leading items of the log's context stand since the last request, how many the last context sent had, and how
+    /// many of those are sent again.
     kept: usize,
     had: usize,
+    equal: usize,
     last: Option<Last>,
     /// What the chain was forked off, until its first request is sent.
     base: Option<ForkBase>,
@@ -324,6 +328,7 @@ impl Driver<'_, '_, '_> {
         self.last = None;
         self.base = self.forks.take(timeline, chain);
         self.logged.items.clear();
+        self.before.items.clear();
         (self.kept, self.had) = (0, 0);
         self.logged.prefix = Prefix { tokens: self.simulator.sizes.prefix[chain as usize], edition: 0 };
         let is_watched = self.stages.is_empty() && self.watch.is_some();
@@ -355,14 +360,16 @@ impl Driver<'_, '_, '_> {
         }
         let start = self.start(index);
         self.keep_alive(index, Some(start));
+        self.equal = self.kept;
         if !self.is_plain {
             self.apply(index, opens);
         }
         self.price(index, opens, start);
         self.keep(index);
-        (self.kept, self.had) = (self.logged.items.len(), self.logged.items.len());
+        (self.kept, self.had) = (self.logged.items.len(), self.view().items.len());
         if !self.is_plain {
-            std::mem::swap(&mut self.before, &mut self.sent);
+            let sent = self.views.last().unwrap_or(&self.logged);
+            self.before.follow(sent, self.equal, self.equal);
         }
     }
 
@@ -373,7 +380,7 @@ impl Driver<'_, '_, '_> {
             return;
         }
         let timeline = self.simulator.timeline;
-        let view = if self.is_plain { &self.logged } else { &self.sent };
+        let view = self.views.last().filter(|_| !self.is_plain).unwrap_or(&self.logged);
         self.forks.keep(timeline, index, || ForkBase {
             view: view.clone(),
             lengths: self.cache.lengths(timeline.request(index).model),
@@ -383,7 +390,7 @@ impl Driver<'_, '_, '_> {
 
     /// The context that is sent.
     fn view(&self) -> &ContextView {
-        if self.is_plain { &self.logged } else { &self.sent }
+        self.views.last().filter(|_| !self.is_plain).unwrap_or(&self.logged)
     }
 
     /// Lets the stages change the context.
@@ -399,13 +406,19 @@ impl Driver<'_, '_, '_> {
             is_warm: self.is_warm(index),
             opens_segment: opens,
         };
-        self.sent.prefix = self.logged.prefix;
-        self.sent.items.clone_from(&self.logged.items);
-        for stage in self.stages.iter_mut() {
-            stage.apply(&moment, &mut self.sent, &mut self.output);
+        let mut given = Given { view: &self.logged, kept: self.kept };
+        for (stage, view) in self.stages.iter_mut().zip(&mut self.views) {
+            let kept = stage.apply(&moment, given, view, &mut self.output);
+            given = Given { view, kept };
         }
+        let (kept, sent) = (given.kept, given.view);
+        let rest = sent.items[kept..].iter().zip(self.before.items.iter().skip(kept));
+        self.equal = kept + rest.take_while(|(now, then)| now == then).count();
+        let context = self.context();
+        let sent = self.views.last().unwrap_or(&self.logged);
         if let Some(watch) = self.watch.as_deref_mut() {
-            watch.sent(&moment, &self.logged, &self.sent, &self.output);
+            let logged = Given { view: &self.logged, kept: self.kept };
+            watch.sent(&moment, [logged, Given { view: sent, kept: self.equal }], context, &self.output);
         }
         self.output.hints.clear();
         self.output.noticed.clear();
@@ -506,10 +519,22 @@ impl Driver<'_, '_, '_> {
     /// Tokens of the context that is sent.
     fn context(&self) -> u64 {
         match self.last {
-            Some(last) if self.is_plain && self.kept == self.had => {
-                last.tokens + tokens(&self.logged.items[self.kept..])
+            Some(_) => self.same() + tokens(&self.view().items[self.equal..]),
+            None => self.view().tokens(),
+        }
+    }
+
+    /// Tokens of the leading items that were sent at the last request as well, and of the static prefix. What is whole need not
+    /// be summed again.
+    fn same(&self) -> u64 {
+        let view = self.view();
+        match self.last {
+            Some(last) if self.is_plain && self.equal == self.had => last.tokens,
+            Some(last) if !self.is_plain => {
+                let items = last.tokens - self.before.prefix.tokens - tokens(&self.before.items[self.equal..]);
+                view.prefix.tokens + items
             }
-            _ => self.view().tokens(),
+            _ => view.prefix.tokens + tokens(&view.items[..self.equal]),
         }
     }
 
@@ -543,23 +568,17 @@ impl Driver<'_, '_, '_> {
             });
             return Common::only(shared);
         };
-        let ContextView { prefix, items } = self.view();
+        let prefix = self.view().prefix;
         if !self.is_plain && prefix.edition != self.before.prefix.edition {
             let known = self.cache.knows_edition(request.model, prefix.edition);
             return Common::only(if known { still } else { 0 });
         }
-        let (equal, whole) = if self.is_plain {
-            (self.kept, self.kept == self.had)
-        } else {
-            let equal = items.iter().zip(&self.before.items).take_while(|(now, then)| now == then).count();
-            (equal, equal == self.before.items.len())
-        };
+        let (equal, whole) = (self.equal, self.equal == self.had);
         let change = if equal == 0 { ContextChange::Rewritten } else { self.change(index, opens) };
         if change == ContextChange::Rewritten {
             return Common::only(still);
         }
-        // What is whole need not be summed again.
-        let same = if whole { last.tokens } else { prefix.tokens + tokens(&items[..equal]) };
+        let same = self.same();
         if !self.cache.knows(request.model) {
             return Common { shared: alone, ..Common::only(same) };
         }

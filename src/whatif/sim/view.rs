@@ -1,15 +1,17 @@
 //! A context as it is about to be sent, the stages that may change it, and what chains that were forked off begin with.
 //!
 //! For every request the driver lays out what the log says was sent: the static prefix (tools, system) and the blocks of
-//! the segment so far with their sizes. Each stage changes that view in turn; the driver then compares it with the view
-//! that was sent before to see how much of a cached prefix is still good, prices it, and looks for what was lost. So
-//! stages compose, and without any stage the view is the log's.
+//! the segment so far with their sizes. Each stage makes a view of its own of the one before it; the driver then compares
+//! the last one with what was sent before to see how much of a cached prefix is still good, prices it, and looks for what was
+//! lost. So stages compose, and without any stage the view is the log's. A context mostly is the one before with a little
+//! behind it: everybody keeps the views and says how much of one stayed, so that a long thread is not read from its start at
+//! every request.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::base::names::Sym;
-use crate::logs::timeline::requests::Timeline;
+use crate::logs::timeline::requests::{Occurrence, Timeline};
 use crate::whatif::sim::breakage::detect::Hint;
 use crate::whatif::sim::breakage::rows::BreakClass;
 
@@ -65,10 +67,43 @@ impl ContextView {
     pub fn tokens(&self) -> u64 {
         self.prefix.tokens + tokens(&self.items)
     }
+
+    /// Becomes another view by its items behind `to`, where its own behind `from` end: what stands before that is kept.
+    pub fn follow(&mut self, other: &Self, to: usize, from: usize) {
+        #[cfg(test)]
+        other.items[from..].iter().for_each(|_| crate::base::id::work::step());
+        self.prefix = other.prefix;
+        self.items.truncate(to);
+        self.items.extend_from_slice(&other.items[from..]);
+    }
+
+    /// The item of a block, if it is there. Blocks stand in the order of the timeline, whatever stands between them.
+    pub fn block(&self, block: u32) -> Option<&Item> {
+        let (mut low, mut high) = (0, self.items.len());
+        while low < high {
+            #[cfg(test)]
+            crate::base::id::work::step();
+            let middle = low.midpoint(high);
+            let known = |at: usize| Some((at, self.items[at].key.block()?));
+            match (middle..high).find_map(known) {
+                Some((at, here)) if here == block => return self.items.get(at),
+                Some((at, here)) if here < block => low = at + 1,
+                _ => high = middle,
+            }
+        }
+        None
+    }
+
+    /// Whether the context still shows this occurrence.
+    pub fn shows(&self, occurrence: &Occurrence) -> bool {
+        self.block(occurrence.block).is_some_and(|item| occurrence.end_chars <= item.kept_chars)
+    }
 }
 
 /// Tokens of some items.
 pub fn tokens(items: &[Item]) -> u64 {
+    #[cfg(test)]
+    items.iter().for_each(|_| crate::base::id::work::step());
     items.iter().map(|item| u64::from(item.tokens)).sum()
 }
 
@@ -127,14 +162,21 @@ pub struct StageOutput {
     pub extra: Vec<ExtraCall>,
     /// Breaks.
     pub noticed: Vec<Noticed>,
-    /// Hints in this context: a break is noticed where what they point at is gone in the end.
+    /// Hints that are new in this context: a break is noticed where what they point at is gone in the end.
     pub hints: Vec<Hint>,
     /// Tokens that this context may have in the end: a longer one would be refused. None: nobody looks.
     pub window: Option<u64>,
 }
 
-/// A policy that changes contexts. It is asked for every request of a chain in order and must make its changes anew each
-/// time: the view it gets is the log's (changed by the stages before it).
+/// The context that a stage is given: the log's, changed by the stages before it.
+#[derive(Clone, Copy, Debug)]
+pub struct Given<'a> {
+    pub view: &'a ContextView,
+    /// At least so many leading items are as it was given them for the request before; none at the first of a chain.
+    pub kept: usize,
+}
+
+/// A policy that changes contexts. It is asked for every request of a chain in order, unless it may change none.
 pub trait Stage {
     fn begin(&mut self, timeline: &Timeline, chain: u32);
 
@@ -144,8 +186,15 @@ pub trait Stage {
         true
     }
 
-    /// Changes the context that is about to be sent.
-    fn apply(&mut self, moment: &RequestMoment<'_>, view: &mut ContextView, output: &mut StageOutput);
+    /// Makes what it left at the request before the context that is about to be sent. Returns how many leading items of it
+    /// stayed, or fewer.
+    fn apply(
+        &mut self,
+        moment: &RequestMoment<'_>,
+        given: Given<'_>,
+        view: &mut ContextView,
+        output: &mut StageOutput,
+    ) -> usize;
 }
 
 /// What a stage writes down while it runs, for whoever made it: the driver owns the stages and gives nothing back.

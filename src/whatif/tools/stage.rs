@@ -8,7 +8,9 @@ use std::sync::Arc;
 use crate::base::numbers::saturated;
 use crate::logs::timeline::requests::Timeline;
 use crate::whatif::sim::breakage::rows::BreakClass;
-use crate::whatif::sim::view::{ContextView, ExtraCall, Item, ItemKey, Noticed, RequestMoment, Stage, StageOutput};
+use crate::whatif::sim::view::{
+    ContextView, ExtraCall, Given, Item, ItemKey, Noticed, RequestMoment, Stage, StageOutput,
+};
 use crate::whatif::tools::ToolSet;
 use crate::whatif::tools::plan::{Expand, ToolPlan, ToolRequest};
 
@@ -67,6 +69,8 @@ struct Appended {
     item: Item,
     /// It comes right after this one.
     after: Option<ItemKey>,
+    /// Where that was at the last request.
+    place: usize,
 }
 
 /// Changes the head of each context.
@@ -86,15 +90,21 @@ impl Stage for ToolStage {
         self.edition_before = 0;
     }
 
-    fn apply(&mut self, moment: &RequestMoment<'_>, view: &mut ContextView, output: &mut StageOutput) {
+    fn apply(
+        &mut self,
+        moment: &RequestMoment<'_>,
+        given: Given<'_>,
+        view: &mut ContextView,
+        output: &mut StageOutput,
+    ) -> usize {
         let step = self.plan.step(moment.request).clone();
         notice(&step, output);
-        let Some(definitions) = self.definitions.clone() else { return };
+        let kept = self.put_back(given, view);
+        let Some(definitions) = self.definitions.clone() else { return kept };
         let whole = view.prefix;
         let (asked_with, edition) = (self.chains.edition(&step.head_before), self.chains.edition(&step.head));
         let tokens = |head: &ToolSet| whole.tokens.saturating_sub(definitions.removed(head)) + definitions.added(head);
         view.prefix.tokens = tokens(&step.head_before);
-        self.put_back(view);
         if step.recovered {
             match definitions.expand {
                 Expand::RetryRebuild => output.extra.push(self.asked_in_vain(moment, view, asked_with)),
@@ -108,6 +118,7 @@ impl Stage for ToolStage {
         view.prefix.tokens = tokens(&step.head);
         view.prefix.edition ^= edition;
         self.edition_before = edition;
+        kept
     }
 }
 
@@ -126,14 +137,22 @@ impl ToolStage {
         ExtraCall { is_before: true, ..retry(read, view.tokens() - read) }
     }
 
-    /// Appended definitions take their places; those whose place is gone (a compaction, a rewind) come last, anew.
-    fn put_back(&mut self, view: &mut ContextView) {
+    /// Appended definitions take their places; those whose place is gone (a compaction, a rewind) come last, anew. Returns how
+    /// much of the view stayed.
+    fn put_back(&mut self, given: Given<'_>, view: &mut ContextView) -> usize {
+        let kept = given.kept + self.appended.len();
+        if self.appended.iter().all(|appended| appended.place <= given.kept) {
+            view.follow(given.view, kept, given.kept);
+            return kept;
+        }
+        view.follow(given.view, 0, 0);
         for appended in &mut self.appended {
             let before = view.items.iter().rposition(|item| Some(item.key) == appended.after);
-            let place = before.map_or(view.items.len(), |before| before + 1);
-            appended.after = place.checked_sub(1).map(|before| view.items[before].key);
-            view.items.insert(place, appended.item);
+            appended.place = before.map_or(view.items.len(), |before| before + 1);
+            appended.after = appended.place.checked_sub(1).map(|before| view.items[before].key);
+            view.items.insert(appended.place, appended.item);
         }
+        0
     }
 
     /// What was missed is appended to the history, together with the call that asked for it.
@@ -141,8 +160,8 @@ impl ToolStage {
         let tokens = saturated(definitions.missed(step) + definitions.framing_tokens);
         let item = Item { key: ItemKey::Made(MADE | request), tokens, kept_chars: 0 };
         let after = view.items.last().map(|item| item.key);
+        self.appended.push(Appended { item, after, place: view.items.len() });
         view.items.push(item);
-        self.appended.push(Appended { item, after });
     }
 }
 

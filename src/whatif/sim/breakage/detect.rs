@@ -15,7 +15,7 @@ use crate::whatif::sim::breakage::BreakageThresholds;
 use crate::whatif::sim::breakage::files::{Access, Files, calls_of};
 use crate::whatif::sim::breakage::rows::{Break, BreakClass};
 use crate::whatif::sim::simulator::{SimulatedRun, Simulator};
-use crate::whatif::sim::view::{ContextView, Item, Noticed, RequestMoment, Stage, StageOutput};
+use crate::whatif::sim::view::{ContextView, Given, Item, Noticed, RequestMoment, Stage, StageOutput};
 
 /// The detectors over one timeline. Made once; every request is looked at by itself, in any order.
 pub struct Detectors<'a> {
@@ -39,10 +39,7 @@ impl<'a> Detectors<'a> {
     pub fn look(&self, request: u32, logged: &ContextView, sent: &ContextView, breaks: &mut Vec<Break>) {
         let references = self.references_of(request);
         let on_files = || calls_of(self.timeline, request).filter(|&call| self.files.access[call] != Access::Other);
-        if references.is_empty() && on_files().next().is_none() || logged.items == sent.items {
-            return;
-        }
-        let contexts = BothContexts { logged: KeptBlocks::of(logged), sent: KeptBlocks::of(sent) };
+        let contexts = BothContexts { logged, sent };
         for reference in references {
             self.look_at_reference(reference, &contexts, breaks);
         }
@@ -69,8 +66,8 @@ impl<'a> Detectors<'a> {
             _ => BreakClass::RefLost,
         };
         let sources = self.sources_of(reference);
-        if sources.iter().any(|source| contexts.logged.shows(source))
-            && !sources.iter().any(|source| contexts.sent.shows(source))
+        if !sources.iter().any(|source| contexts.sent.shows(source))
+            && sources.iter().any(|source| contexts.logged.shows(source))
         {
             let is_upper_bound = reference.cut;
             breaks.push(Break { is_upper_bound, ..self.broken(class, reference.request, reference.call) });
@@ -88,16 +85,20 @@ impl<'a> Detectors<'a> {
     ) {
         let index = u32::try_from(call).expect("fewer than 2^32 calls");
         let written = references.iter().filter(|known| known.kind == ReferenceKind::ReadPath && known.call == index);
-        let mut places: Vec<(bool, bool)> = Vec::new();
-        for source in written.clone().flat_map(|reference| self.sources_of(reference)) {
-            places.push((contexts.logged.shows(source), contexts.sent.shows(source)));
-        }
-        let oldest = contexts.logged.first().unwrap_or(NONE);
+        let both = [contexts.sent, contexts.logged];
+        let sources = written.clone().flat_map(|reference| self.sources_of(reference));
+        let sources = sources.map(|source| both.map(|view| view.shows(source)));
+        let oldest = contexts.logged.items.iter().find_map(|item| item.key.block()).unwrap_or(NONE);
         let asked = self.files.before(call).map(|earlier| self.timeline.calls[earlier as usize].asked);
-        for block in asked.take_while(|&block| block >= oldest) {
-            places.push((contexts.logged.chars(block).is_some(), contexts.sent.chars(block).is_some()));
+        let asked = asked.take_while(|&block| block >= oldest);
+        let mut was_there = false;
+        for [sent, logged] in sources.chain(asked.map(|block| both.map(|view| view.block(block).is_some()))) {
+            if sent {
+                return;
+            }
+            was_there |= logged;
         }
-        if places.iter().any(|&(logged, _)| logged) && !places.iter().any(|&(_, sent)| sent) {
+        if was_there {
             let is_upper_bound = written.into_iter().any(|reference| reference.cut);
             breaks.push(Break { is_upper_bound, ..self.broken(BreakClass::RereadPredicted, request, index) });
         }
@@ -119,28 +120,36 @@ impl<'a> Detectors<'a> {
     }
 }
 
-struct BothContexts {
-    logged: KeptBlocks,
-    sent: KeptBlocks,
+struct BothContexts<'a> {
+    logged: &'a ContextView,
+    sent: &'a ContextView,
 }
 
-/// Calls of which one half is in the sent context and the other is not, although the log's has both.
-pub fn orphans(timeline: &Timeline, logged: &ContextView, sent: &ContextView) -> Vec<u32> {
-    let (before, after) = (KeptBlocks::of(logged), KeptBlocks::of(sent));
-    let parted = |&(block, _): &(u32, u32)| {
+/// Calls of which one half is in the sent context and the other is not, although the log's has both: those with a half among
+/// these items.
+pub fn orphans<'i>(
+    timeline: &Timeline,
+    logged: &ContextView,
+    sent: &ContextView,
+    items: impl Iterator<Item = &'i Item>,
+) -> Vec<u32> {
+    let parted = |item: &Item| {
+        let block = item.key.block()?;
         let index = timeline.blocks[block as usize].call;
-        let call = timeline.calls.get(index as usize).filter(|_| after.chars(block).is_none())?;
+        let call = timeline.calls.get(index as usize)?;
         let other = [call.asked, call.answered].into_iter().find(|&half| half != block)?;
         let is_half = call.asked == block || call.answered == block;
-        (is_half && after.chars(other).is_some() && before.chars(other).is_some()).then_some(index)
+        let is_split = is_half && sent.block(block).is_some() != sent.block(other).is_some();
+        (is_split && [block, other].iter().all(|&half| logged.block(half).is_some())).then_some(index)
     };
-    let mut calls: Vec<u32> = before.0.iter().filter_map(parted).collect();
+    let mut calls: Vec<u32> = items.filter_map(parted).collect();
     calls.sort_unstable();
+    calls.dedup();
     calls
 }
 
 /// One hint: the answer in `block` was replaced by a pointer to the answer in `target`.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Hint {
     /// Index into [`Timeline::blocks`] of the answer that became a hint.
     pub block: u32,
@@ -151,12 +160,9 @@ pub struct Hint {
 /// The hints of a sent context whose targets are gone or cut. A hint dangles at every request that carries it; callers
 /// that count hints keep the first break of each call.
 pub fn dangling(timeline: &Timeline, request: u32, hints: &[Hint], sent: &ContextView) -> Vec<Break> {
-    if hints.is_empty() {
-        return Vec::new();
-    }
-    let kept = KeptBlocks::of(sent);
-    let is_whole = |block: u32| kept.chars(block).is_some_and(|chars| chars >= timeline.blocks[block as usize].chars);
-    let lost = hints.iter().filter(|hint| kept.chars(hint.block).is_some() && !is_whole(hint.target));
+    let is_whole =
+        |block: u32| sent.block(block).is_some_and(|item| item.kept_chars >= timeline.blocks[block as usize].chars);
+    let lost = hints.iter().filter(|hint| sent.block(hint.block).is_some() && !is_whole(hint.target));
     let call = |hint: &Hint| timeline.blocks[hint.block as usize].call;
     lost.map(|hint| Break::new(BreakClass::DanglingRef, request, call(hint))).collect()
 }
@@ -168,8 +174,12 @@ pub struct BreakWatch<'a> {
     pub breaks: Vec<Break>,
     /// Whether halves of calls are looked for that lost the other half.
     with_pairs: bool,
+    /// How many leading items of the log's context have been looked at for that.
+    paired: usize,
     /// Calls of the chain that are known to have lost one.
     orphans: BTreeSet<u32>,
+    /// All hints of the chain.
+    hints: BTreeSet<Hint>,
     /// Calls of the chain whose hints are known to dangle: each breaks once.
     dangling: BTreeSet<u32>,
 }
@@ -177,7 +187,15 @@ pub struct BreakWatch<'a> {
 impl<'a> BreakWatch<'a> {
     /// Nothing seen yet.
     pub fn new(detectors: &'a Detectors<'a>) -> Self {
-        Self { detectors, breaks: Vec::new(), with_pairs: false, orphans: BTreeSet::new(), dangling: BTreeSet::new() }
+        Self {
+            detectors,
+            breaks: Vec::new(),
+            with_pairs: false,
+            paired: 0,
+            orphans: BTreeSet::new(),
+            hints: BTreeSet::new(),
+            dangling: BTreeSet::new(),
+        }
     }
 
     /// The same, looking for split pairs as well: that takes a look at every item of every context.
@@ -197,19 +215,19 @@ impl<'a> BreakWatch<'a> {
     }
 
     /// What a stage says itself is not found again.
-    fn split_pairs(
-        &mut self,
-        moment: &RequestMoment<'_>,
-        logged: &ContextView,
-        sent: &ContextView,
-        output: &StageOutput,
-    ) {
+    fn split_pairs(&mut self, moment: &RequestMoment<'_>, [logged, sent]: [Given<'_>; 2], output: &StageOutput) {
         let orphan = BreakClass::OrphanPair;
         self.orphans.extend(output.noticed.iter().filter(|one| one.class == orphan).map(|one| one.call));
-        if !self.with_pairs || sent.items.len() >= logged.items.len() {
+        let gone = moment.before.and_then(|before| before.items.get(sent.kept..)).unwrap_or_default();
+        if !self.with_pairs || sent.view.items.len() >= logged.view.items.len() {
+            self.paired = if gone.is_empty() { self.paired.min(logged.kept) } else { 0 };
             return;
         }
-        for call in orphans(moment.timeline, logged, sent) {
+        let paired = self.paired.min(logged.kept);
+        self.paired = logged.view.items.len();
+        // A pair was split by what came, what went, and what came back.
+        let changed = gone.iter().chain(&sent.view.items[sent.kept..]).chain(&logged.view.items[paired..]);
+        for call in orphans(moment.timeline, logged.view, sent.view, changed) {
             if self.orphans.insert(call) {
                 self.breaks.push(self.detectors.noticed(moment.request, &Noticed { class: orphan, call }));
             }
@@ -219,19 +237,28 @@ impl<'a> BreakWatch<'a> {
     /// A chain begins.
     pub fn begin(&mut self) {
         self.dangling.clear();
+        self.hints.clear();
         self.orphans.clear();
+        self.paired = 0;
     }
 
-    /// A request goes out: its context as the log has it and as the stages left it, and what they left besides.
-    pub fn sent(&mut self, moment: &RequestMoment<'_>, logged: &ContextView, sent: &ContextView, output: &StageOutput) {
+    /// A request goes out: its context as the log has it and as the stages left it, with what of both stayed, and what they left
+    /// besides.
+    pub fn sent(&mut self, moment: &RequestMoment<'_>, both: [Given<'_>; 2], tokens: u64, output: &StageOutput) {
+        let [logged, sent] = both.map(|given| given.view);
+        let has_grown = moment.before.is_none_or(|before| both[1].kept >= before.items.len());
         let noticed = output.noticed.iter().map(|noticed| self.detectors.noticed(moment.request, noticed));
         self.breaks.extend(noticed);
-        if output.window.is_some_and(|window| sent.tokens() > window) {
+        if output.window.is_some_and(|window| tokens > window) {
             self.breaks.push(Break::new(BreakClass::Overflow, moment.request, NONE));
         }
-        let lost = dangling(moment.timeline, moment.request, &output.hints, sent).into_iter();
+        self.hints.extend(&output.hints);
+        // Where the context only grew, what older hints point at is where it was.
+        let all: Vec<Hint> = if has_grown { Vec::new() } else { self.hints.iter().copied().collect() };
+        let hints = if has_grown { &output.hints } else { &all };
+        let lost = dangling(moment.timeline, moment.request, hints, sent).into_iter();
         self.breaks.extend(lost.filter(|lost| self.dangling.insert(lost.call)));
-        self.split_pairs(moment, logged, sent, output);
+        self.split_pairs(moment, both, output);
         self.detectors.look(moment.request, logged, sent, &mut self.breaks);
     }
 }
@@ -281,36 +308,4 @@ pub fn root_of(timeline: &Timeline, mut segment: u32) -> u32 {
         segment = timeline.requests[timeline.segments[segment as usize].after as usize].segment;
     }
     segment
-}
-
-/// The blocks of a context with how much of each is kept. Made per request, and only where something is to be looked up:
-/// contexts have thousands of items.
-pub struct KeptBlocks(Vec<(u32, u32)>);
-
-impl KeptBlocks {
-    /// The blocks of `view`.
-    pub fn of(view: &ContextView) -> Self {
-        let block = |item: &Item| item.key.block().map(|block| (block, item.kept_chars));
-        let mut blocks: Vec<(u32, u32)> = Vec::with_capacity(view.items.len());
-        blocks.extend(view.items.iter().filter_map(block));
-        if !blocks.is_sorted() {
-            blocks.sort_unstable();
-        }
-        Self(blocks)
-    }
-
-    /// Leading code points of a block that are kept; none if it is not there at all.
-    pub fn chars(&self, block: u32) -> Option<u32> {
-        self.0.binary_search_by_key(&block, |&(known, _)| known).ok().map(|place| self.0[place].1)
-    }
-
-    /// Whether the context still shows this occurrence.
-    pub fn shows(&self, occurrence: &Occurrence) -> bool {
-        self.chars(occurrence.block).is_some_and(|kept| occurrence.end_chars <= kept)
-    }
-
-    /// The oldest block.
-    pub fn first(&self) -> Option<u32> {
-        self.0.first().map(|&(block, _)| block)
-    }
 }
