@@ -42,12 +42,16 @@ pub fn rows(log: impl AsRef<[u8]>) -> FileTimeline {
 
 /// The timeline of files, given as name and text.
 pub fn timeline_of(files: &[(&str, &str)]) -> Timeline {
+    assemble(sources_of(files), timeline_guide().rules.shrink_tokens_min)
+}
+
+/// What a timeline of files is made of.
+pub fn sources_of(files: &[(&str, &str)]) -> Vec<SourceTimeline> {
     let read: Vec<(Id, FileTimeline)> =
         files.iter().map(|(name, log)| (Id::pseudonym(name.as_bytes()), rows(log))).collect();
     let standings = standings_of(&Told::of(files).corpus);
     let named = read.into_iter().map(|(key, file)| SourceTimeline { key, file, standing: standings[&key] });
-    let sources: Vec<_> = named.collect();
-    assemble(sources, timeline_guide().rules.shrink_tokens_min)
+    named.collect()
 }
 
 /// A timeline as text: equal for equal timelines.

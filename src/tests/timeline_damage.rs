@@ -5,14 +5,15 @@ use proptest::test_runner::TestCaseError;
 use serde_json::json;
 
 use super::log_builder::*;
-use super::timeline::{check, linked, rows, says, timeline_guide, timeline_of, told};
+use super::timeline::{check, linked, rows, says, sources_of, timeline_guide, timeline_of, told};
 use crate::base::damage::Reason::*;
 use crate::base::id::Id;
 use crate::frames::packed::{pack, unpack};
 use crate::logs::copies::FileStanding;
 use crate::logs::read;
 use crate::logs::timeline::assemble::{SourceTimeline, assemble};
-use crate::logs::timeline::rows::FileTimeline;
+use crate::logs::timeline::families::families;
+use crate::logs::timeline::rows::{FileTimeline, TimelineRows};
 use crate::logs::timeline::{self, TimelineGuide, TimelineReader};
 
 const LINE: &str = "let total = first_part + second_part;";
@@ -149,6 +150,38 @@ fn every_cut_of_a_log_is_read_to_its_end() {
     }
 }
 
+/// The timeline of files that are taken for one family.
+fn as_one(files: &[(&str, &str)]) -> String {
+    let mut sources = sources_of(files);
+    let outside = sources.iter().map(|source| source.key).collect();
+    let file = FileTimeline { rows: TimelineRows { outside, ..TimelineRows::default() }, ..FileTimeline::default() };
+    sources.push(SourceTimeline { key: Id::NONE, file, standing: FileStanding::default() });
+    told(&assemble(sources, timeline_guide().rules.shrink_tokens_min))
+}
+
+#[test]
+fn only_files_of_one_family_are_put_together_at_once() {
+    let ids = ["uuid", "parentUuid", "id", "tool_use_id", "sessionId", "agentId"];
+    let renamed = |text: &str, by: usize| {
+        let of_own = |text: String, field| text.replace(&format!(r#""{field}":""#), &format!(r#""{field}":"{by}-"#));
+        ids.iter().fold(text.to_owned(), of_own)
+    };
+    let mut fork: Vec<Record> = conversation()[..7].iter().map(|record| record.clone().session("fork")).collect();
+    fork.push(says("own", LINE).session("fork").at(40));
+    let family = [log(&conversation()), log(&subagent()), log(&fork)];
+    let files: Vec<(String, String)> = (0..4_usize)
+        .flat_map(|by| family.iter().zip(["main", "agent", "fork"]).map(move |(text, name)| (by, text, name)))
+        .map(|(by, text, name)| (format!("{name}{by}"), renamed(text, by)))
+        .collect();
+    let files: Vec<(&str, &str)> = files.iter().map(|(name, text)| (&name[..], &text[..])).collect();
+    let held: Vec<usize> = families(sources_of(&files)).iter().map(Vec::len).collect();
+    assert_eq!(held, [3; 4]);
+    let timeline = timeline_of(&files);
+    check(&timeline);
+    assert_eq!((timeline.sessions.len(), timeline.chains.len()), (8, 12));
+    assert_eq!(told(&timeline), as_one(&files));
+}
+
 proptest! {
     #![proptest_config(cases(192))]
 
@@ -172,6 +205,7 @@ proptest! {
         let places = named.len();
         named.rotate_left(turn % places);
         prop_assert_eq!(told(&timeline_of(&named)), told(&before));
+        prop_assert_eq!(as_one(&named), told(&before));
     }
 
     #[test]

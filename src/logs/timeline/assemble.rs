@@ -8,12 +8,15 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
+use rayon::prelude::*;
 use xxhash_rust::xxh3::Xxh3;
 
 use crate::base::id::{Id, IdMap, IdSet};
 use crate::base::names::{Names, Sym};
 use crate::logs::copies::{FileStanding, RecordedAgents};
 use crate::logs::timeline::drafts::{CallsMade, ChainId, RecordNode, RequestDraft, Track};
+use crate::logs::timeline::families::families;
+use crate::logs::timeline::join::join;
 use crate::logs::timeline::layout;
 use crate::logs::timeline::record::SYNTHETIC;
 use crate::logs::timeline::requests::{Addition, BlockKind, Marks, NONE, Request, SegmentCause, Timeline};
@@ -35,9 +38,20 @@ pub struct SourceTimeline {
 }
 
 /// Builds the timeline of all files; `shrink_tokens_min` is the number of that name in `rules/timeline.toml`.
+///
+/// Family by family, and the rows of each are dropped when it is done: together they are more than the timeline.
 pub fn assemble(mut sources: Vec<SourceTimeline>, shrink_tokens_min: u64) -> Timeline {
     sources.sort_by_key(|source| source.standing);
-    let mut timeline = put_together(&sources, shrink_tokens_min);
+    let mut names = Names::default();
+    sources.iter().for_each(|source| _ = names.absorb(&source.file.names));
+    let families = families(sources).into_par_iter();
+    let timeline = join(families.map(|family| of_family(family, &names, shrink_tokens_min)).collect());
+    Timeline { names, ..timeline }
+}
+
+/// The timeline of files that belong together, but for its names.
+fn of_family(mut sources: Vec<SourceTimeline>, names: &Names, shrink_tokens_min: u64) -> Timeline {
+    let mut timeline = put_together(&sources, names, shrink_tokens_min);
     // Words are most of the rows: they are handed over, file by file, instead of copied.
     let words: Vec<_> = sources.iter_mut().map(|source| std::mem::take(&mut source.file.rows.words)).collect();
     let append = || {
@@ -50,12 +64,8 @@ pub fn assemble(mut sources: Vec<SourceTimeline>, shrink_tokens_min: u64) -> Tim
 }
 
 /// The timeline but for its words, which are those of the sources, one behind the other.
-fn put_together(sources: &[SourceTimeline], shrink_tokens_min: u64) -> Timeline {
-    let mut files: Vec<File<'_>> = sources.iter().map(File::new).collect();
-    let mut names = Names::default();
-    for file in &mut files {
-        file.symbols = names.absorb(&file.rows.names);
-    }
+fn put_together(sources: &[SourceTimeline], names: &Names, shrink_tokens_min: u64) -> Timeline {
+    let files: Vec<File<'_>> = sources.iter().map(|source| File::new(source, names)).collect();
     let mut assembly = Assembly::new(&files, names);
     for place in [Place::Main, Place::AgentFile, Place::Inline, Place::Progress] {
         for file in 0..files.len() {
@@ -77,9 +87,10 @@ pub(super) struct File<'a> {
 }
 
 impl<'a> File<'a> {
-    fn new(source: &'a SourceTimeline) -> Self {
+    fn new(source: &'a SourceTimeline, names: &Names) -> Self {
         let SourceTimeline { key, file, standing } = source;
-        Self { key: *key, rows: file, is_repeated: standing.is_repeated, symbols: Vec::new() }
+        let symbols = file.names.texts().iter().map(|text| names.find(text).unwrap_or_default()).collect();
+        Self { key: *key, rows: file, is_repeated: standing.is_repeated, symbols }
     }
 
     pub(super) fn session(&self, session: Id) -> Id {
@@ -141,7 +152,7 @@ fn unnamed(file: &Id, record: u32) -> Id {
 /// All that is being put together.
 pub(super) struct Assembly<'a> {
     pub(super) files: &'a [File<'a>],
-    pub(super) names: Names,
+    names: &'a Names,
     recorded: RecordedAgents,
     /// Progress records that are set aside, by `uuid`: a fork repeats them in the name of another session.
     superseded: IdSet<Id>,
@@ -170,7 +181,7 @@ pub(super) struct Assembly<'a> {
 }
 
 impl<'a> Assembly<'a> {
-    fn new(files: &'a [File<'a>], names: Names) -> Self {
+    fn new(files: &'a [File<'a>], names: &'a Names) -> Self {
         let mut skipped: BTreeMap<String, u64> = BTreeMap::new();
         for file in files {
             for (reason, count) in &file.rows.rows.skipped {

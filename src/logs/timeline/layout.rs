@@ -36,7 +36,7 @@ pub(super) fn lay_out(mut assembly: Assembly<'_>, shrink_tokens_min: u64) -> Tim
     layout.out.utterances = utterances;
     let orphans = layout.answer_calls();
     let mut out = layout.out;
-    let Assembly { names, mut skipped, unbilled, .. } = assembly;
+    let Assembly { mut skipped, unbilled, .. } = assembly;
     let mut unbilled: Vec<Millis> = unbilled.into_values().collect();
     unbilled.sort_unstable();
     skipped.insert(NO_USAGE.to_owned(), unbilled.len() as u64);
@@ -44,7 +44,7 @@ pub(super) fn lay_out(mut assembly: Assembly<'_>, shrink_tokens_min: u64) -> Tim
     skipped.insert("orphan_result".to_owned(), orphans);
     skipped.insert("clock_backwards".to_owned(), backwards);
     skipped.retain(|_, count| *count > 0);
-    Timeline { names, skipped, unbilled, ..std::mem::take(&mut out) }
+    Timeline { skipped, unbilled, ..std::mem::take(&mut out) }
 }
 
 struct ResultBlock {
