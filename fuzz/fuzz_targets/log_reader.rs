@@ -23,6 +23,7 @@ fuzz_target!(|bytes: &[u8]| {
         vocabulary: &WORDS,
         endpoints: &ENDPOINTS,
         values: &VALUES,
+        with_values: true,
         classify: shape::classify,
         study: None,
         timeline: None,

@@ -35,7 +35,13 @@ fn put_together(file: FileTimeline) {
 
 fuzz_target!(|bytes: &[u8]| {
     let gauge = || -> Box<dyn TokenCounter> { Box::new(Bytes) };
-    let guide = TimelineGuide { vocabulary: &WORDS, endpoints: &ENDPOINTS, rules: &RULES, gauge: Some(&gauge) };
+    let guide = TimelineGuide {
+        vocabulary: &WORDS,
+        endpoints: &ENDPOINTS,
+        rules: &RULES,
+        with_words: true,
+        gauge: Some(&gauge),
+    };
     let (mut file, counters) = read_stream(bytes, guide);
     assert_eq!(counters.lines, bytes.split_inclusive(|&byte| byte == b'\n').count() as u64);
     let again = unpack(&pack(&mut file)).expect("what was packed can be unpacked");

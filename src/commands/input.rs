@@ -235,7 +235,7 @@ impl BilledLogs {
         let mut input = asked.read(0, Some(TimelineDetail::default()), context)?;
         input.expect_records(&asked.input)?;
         input.report_holds(Holds::FirstChunks)?;
-        let timeline = input.timeline(TimelineDetail::default())?;
+        let timeline = input.last_timeline(TimelineDetail::default())?;
         if timeline.billed().next().is_none() && !asked.input.allow_empty {
             return Err(input.nothing_in_window("requests with usage"));
         }
@@ -279,5 +279,5 @@ pub fn clients_in_use(
     };
     let mut all = asked.read(0, Some(TimelineDetail::default()), context)?;
     let question = format!("clients in use on {} in {projects:?}", numbers::date(now_ms));
-    all.remember(&question, |all| Ok(sheet.versions(&all.timeline(TimelineDetail::default())?, projects, now_ms)))
+    all.remember(&question, |all| Ok(sheet.versions(&all.last_timeline(TimelineDetail::default())?, projects, now_ms)))
 }

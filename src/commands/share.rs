@@ -228,6 +228,9 @@ fn user(args: &Args, context: &Context<'_>) -> Result<String> {
     Ok(user)
 }
 
+/// What is asked of the timeline.
+const DETAIL: TimelineDetail = TimelineDetail { tokens: false, words: true };
+
 /// What every session would have cost under the settings that a team asks about (`--what-if`). An error if no log can
 /// be found, or a data file does not fit.
 fn alternatives(
@@ -236,8 +239,8 @@ fn alternatives(
     limits: &FleetLimits,
     context: &mut Context<'_>,
 ) -> Result<Vec<Alternative>> {
-    let mut input = Input::read(args, window::ALL, (0, Some(TimelineDetail::default())), output, context)?;
-    let timeline = input.timeline(TimelineDetail { tokens: false, words: true })?;
+    let mut input = Input::read(args, window::ALL, (0, Some(DETAIL)), output, context)?;
+    let timeline = input.last_timeline(DETAIL)?;
     let shipped = ShippedWorkload::new(timeline, &input.data)?;
     input.pool.install(|| workload::alternatives(&shipped, &limits.what_if))
 }

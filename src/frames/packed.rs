@@ -50,6 +50,8 @@ pub fn pack(file: &mut FileTimeline) -> Vec<u8> {
     hashes.iter().for_each(|hash| head.extend_from_slice(&hash.to_le_bytes()));
     // Put before what stands there already: a second copy of that would be the most that a long session needs.
     out.splice(0..0, head);
+    // The room to grow in would be as much again.
+    out.shrink_to_fit();
     out
 }
 

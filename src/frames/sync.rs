@@ -23,7 +23,6 @@ use crate::frames::tables::TABLES;
 use crate::logs::discover::{Digest, LogFile, LogListing, digest, is_disturbed};
 use crate::logs::message::ExtractionGuide;
 use crate::logs::read::{self, FileReading, Job};
-use crate::logs::timeline::rows::FileTimeline;
 use crate::logs::trace::FileRows;
 use crate::logs::values::ValueRows;
 
@@ -143,8 +142,8 @@ pub struct Loaded {
     pub value_names: Names,
     /// Values that were read in this run and that the lake does not hold.
     pub values: BTreeMap<u32, ValueRows>,
-    /// What files say for a timeline, of those that were read both ways.
-    pub timelines: BTreeMap<u32, FileTimeline>,
+    /// What files say for a timeline, packed, of those that were read both ways.
+    pub timelines: BTreeMap<u32, Vec<u8>>,
 }
 
 /// What is known now.
@@ -629,8 +628,8 @@ impl Joined<'_, '_> {
 
     /// Takes what was read of a file.
     fn join(&mut self, plan: &FilePlan<'_>, mut reading: FileReading, source: &mut StoredSource) {
-        let timeline = reading.timeline.take();
-        self.loaded.timelines.extend(timeline.map(|file| (source.number, file)));
+        let packed = reading.packed.take();
+        self.loaded.timelines.extend(packed.map(|rows| (source.number, rows)));
         if plan.fate == FileUpdate::Grown {
             // What it held before was counted as it was; this run counts at least as much, but as this maker does.
             source.tier = counted_tier(self.scope, source);

@@ -18,7 +18,7 @@ use crate::logs::content::{BlockFields, Content, ResultForm, TakeContent};
 use crate::logs::endpoint::{EndpointArguments, Endpoints};
 use crate::logs::field::{FieldResult, id_of, known_fields, span, text};
 use crate::logs::leaves::quoted;
-use crate::logs::timeline::rules::TimelineRules;
+use crate::logs::timeline::TimelineBeside;
 use crate::logs::trace::{Handle, NO_TIME, ResultKind, Status, ToolResult, ToolUse};
 use crate::logs::value_draft::ValueDraft;
 use crate::logs::value_rules::ValueRules;
@@ -36,12 +36,14 @@ pub struct ExtractionGuide<'v> {
     pub endpoints: &'v Endpoints,
     /// What counts as a value.
     pub values: &'v ValueRules,
+    /// Whether values are taken down: not where nobody keeps them or asks for them.
+    pub with_values: bool,
     /// Tells the shape of a body.
     pub classify: fn(&[u8]) -> BodyShape,
     /// Whoever looks closer at bodies; nobody in a light reading.
     pub study: Option<&'v (dyn Fn() -> Box<dyn BodyStudy + 'v> + Sync)>,
     /// For who needs the timeline as well: files that go by in one piece are read both ways at once.
-    pub timeline: Option<&'v TimelineRules>,
+    pub timeline: Option<TimelineBeside<'v>>,
 }
 
 /// A drafted call.
@@ -178,7 +180,9 @@ impl<'v> MessageDraft<'v> {
         let call = id.map(id_of).unwrap_or_default();
         let quoting = &self.guide.vocabulary.quoting_arguments;
         let quote = self.body.study.as_ref().and_then(|_| quoted(input, quoting));
-        self.values.input(self.asked.len(), input);
+        if self.guide.with_values {
+            self.values.input(self.asked.len(), input);
+        }
         let (input_bytes, lines) = (saturated(input.len() as u64), fields.lines);
         let asked = ToolUse { input_bytes, handle, showing, lines, ..ToolUse::default() };
         self.asked.push(CallDraft { call, tool, endpoint, path, quote, asked });
@@ -202,7 +206,7 @@ impl<'v> MessageDraft<'v> {
         let shape = if is_builtin { BodyShape::Unknown } else { self.shape() } as u8;
         let status = if failed { self.failure() } else { Status::Ok };
         let Measured { id: body, chars, bytes } = self.body.measure();
-        if let (Status::Ok, Some(text)) = (status, self.body.whole()) {
+        if let (true, Status::Ok, Some(text)) = (self.guide.with_values, status, self.body.whole()) {
             self.values.answer(self.answered.len(), text, called.is_none_or(|tool| tool.is_listing));
         }
         let (chars, bytes) = (saturated(chars), saturated(bytes));

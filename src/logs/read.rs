@@ -19,7 +19,7 @@ use crate::logs::record::Extractor;
 use crate::logs::take::{TakeLines, TakeRecords};
 use crate::logs::timeline::beside::add_agent_file;
 use crate::logs::timeline::rows::FileTimeline;
-use crate::logs::timeline::{TimelineGuide, TimelineReader};
+use crate::logs::timeline::{TimelineBeside, TimelineGuide, TimelineReader};
 use crate::logs::trace::FileTrace;
 use crate::logs::twofold::Twofold;
 
@@ -78,6 +78,8 @@ pub struct FileReading {
     pub content: Option<Id>,
     /// What it says for a timeline, if that was wanted and all of it went by in one piece.
     pub timeline: Option<FileTimeline>,
+    /// The same of a file, packed.
+    pub packed: Option<Vec<u8>>,
 }
 
 /// A piece of a file.
@@ -227,8 +229,9 @@ fn read_piece(job: &Job<'_>, piece: &Piece, guide: ExtractionGuide<'_>, buffer: 
         own.map(|own| own.map(|(lines, owned)| read_lines(lines, owned, guide, job.packing)).unwrap_or_default())
     };
     let mut reading = read.unwrap_or_else(|cause| unreadable(&cause));
-    if let Some(file) = &mut reading.timeline {
-        add_agent_file(job.path, file);
+    if let (Some(mut file), Some(beside)) = (reading.timeline.take(), guide.timeline) {
+        add_agent_file(job.path, &mut file);
+        reading.packed = Some((beside.pack)(&mut file));
     }
     reading
 }
@@ -274,12 +277,13 @@ fn read_lines<R: Read>(
     packing: Packing,
 ) -> FileReading {
     let mut light = Extractor::new(guide);
-    let Some(rules) = guide.timeline else {
+    let Some(TimelineBeside { rules, with_words, .. }) = guide.timeline else {
         let end = take_lines(lines, owned, packing, &mut light);
         return FileReading { trace: light.finish(), ..end };
     };
     let ExtractionGuide { vocabulary, endpoints, .. } = guide;
-    let timeline = TimelineReader::new(TimelineGuide { vocabulary, endpoints, rules, gauge: None }, None);
+    let timeline_guide = TimelineGuide { vocabulary, endpoints, rules, with_words, gauge: None };
+    let timeline = TimelineReader::new(timeline_guide, None);
     let mut reader = Twofold { light, timeline };
     let end = take_lines(lines, owned, packing, &mut reader);
     reader.finish(end)

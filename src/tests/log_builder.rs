@@ -232,6 +232,7 @@ pub fn guide() -> ExtractionGuide<'static> {
         vocabulary: WORDS.get_or_init(Vocabulary::shipped),
         endpoints: ENDPOINTS.get_or_init(Endpoints::shipped),
         values: VALUES.get_or_init(ValueRules::shipped),
+        with_values: true,
         classify: shape::classify,
         study: None,
         timeline: None,

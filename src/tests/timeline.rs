@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use crate::base::id::Id;
 use crate::base::tokenizer::TokenCounts;
 use crate::logs::assemble::standings_of;
+use crate::logs::message::ExtractionGuide;
 use crate::logs::timeline;
 use crate::logs::timeline::assemble::{SourceTimeline, assemble};
 use crate::logs::timeline::requests::{BlockKind, Marks, NONE, Request, SegmentCause, Timeline, ToolCall, Trigger};
@@ -32,7 +33,8 @@ pub fn timeline_guide() -> TimelineGuide<'static> {
     static RULES: OnceLock<TimelineRules> = OnceLock::new();
     static PLAIN: fn() -> Box<dyn TokenCounter> = || Box::new(Plain);
     let rules = RULES.get_or_init(TimelineRules::shipped);
-    TimelineGuide { vocabulary: guide().vocabulary, endpoints: guide().endpoints, rules, gauge: Some(&PLAIN) }
+    let ExtractionGuide { vocabulary, endpoints, .. } = guide();
+    TimelineGuide { vocabulary, endpoints, rules, with_words: true, gauge: Some(&PLAIN) }
 }
 
 /// The rows of one file.

@@ -69,8 +69,10 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<()> {
     input.expect_records(&args.asked.input)?;
     let sheet = FindingThresholds::load(&input.data)?;
     let is_cut = cut(args, &sheet, &mut input, context.now_ms)?;
+    let start = page::start(is_cut, &mut input)?;
     // Behind the cut: it is about the same requests as the page.
     input.report_holds(Holds::FirstChunks)?;
+    let follow_ups = if html.is_some() { follow_ups(&mut input, &sheet)? } else { Vec::new() };
     let question = if html.is_some() { "the page with plots" } else { "the page" };
     let now_ms = context.now_ms;
     let mut page: Page =
@@ -80,9 +82,9 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<()> {
         return Err(input.nothing_in_window("requests with usage"));
     }
     let chosen = args.finding.as_deref().map(|id| evidence::chosen(id, &sheet, &page)).transpose()?;
-    let follow_ups = if html.is_some() { follow_ups(&mut input, &sheet)? } else { Vec::new() };
     let tools = tools(&page, &follow_ups);
-    let telling = show::telling(args, (&page, &sheet), (&tools, chosen.flatten()), is_cut, &mut input, context)?;
+    let telling =
+        show::telling(args, (&page, &sheet), (&tools, chosen.flatten()), (is_cut, start), &mut input, context)?;
     let text = html.as_ref().and_then(|_| text(&telling, &follow_ups));
     let is_written =
         html.zip(text).map_or(Ok(false), |(html, text)| html.write(&text, args.asked.output.quiet, context))?;

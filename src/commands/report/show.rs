@@ -17,6 +17,7 @@ use crate::cost::page::words::{NOT_WORTH, NOTHING_TO_SET, Telling};
 use crate::cost::page::{self, Page, PageNames};
 use crate::cost::shown_names::ShownNames;
 use crate::frames::input::Input;
+use crate::logs::trace::Millis;
 use crate::report::numbers::date;
 use crate::report::sharing::without_paths;
 use crate::report::table::{Table, TableBuilder, TableFormat, paragraph};
@@ -28,7 +29,7 @@ pub fn telling<'p>(
     args: &Args,
     (page, sheet): (&'p Page, &'p FindingThresholds),
     (tools, chosen): (&[String], Option<&BillFinding>),
-    is_cut: bool,
+    (is_cut, start): (bool, Millis),
     input: &mut Input,
     context: &Context<'_>,
 ) -> Result<Telling<'p>> {
@@ -61,7 +62,7 @@ pub fn telling<'p>(
         own_flags: flags(None, None),
         places: args.asked.places(is_shared),
         is_cut,
-        days: page::days(page, is_cut, input)?,
+        days: page::days(page, start),
         settings_file: standing::file_words(is_shared, context),
         is_part: args.asked.input.project.is_some(),
         standing,

@@ -72,7 +72,7 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     let mut input = args.asked.read(0, Some(TimelineDetail::default()), context)?;
     input.expect_records(&args.asked.input)?;
     input.report_holds(Holds::FirstChunks)?;
-    let timeline = input.timeline(TimelineDetail::default())?;
+    let timeline = input.last_timeline(TimelineDetail::default())?;
     if timeline.requests.is_empty() && !args.asked.input.allow_empty {
         return Err(match timeline.skipped.get(NO_USAGE) {
             Some(_) => Error::failed("no message in the window has usage").hint("nothing can be priced without it"),

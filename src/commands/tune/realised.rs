@@ -80,7 +80,7 @@ pub fn billed(
         }
     };
     let prices = input.data.read("prices.toml", Prices::parse)?;
-    let timeline = input.timeline(TimelineDetail::default())?;
+    let timeline = input.last_timeline(TimelineDetail::default())?;
     let places = context.env.claude_places();
     let of_change = |(entry, change): &(&JournalEntry, &JointChange<'_>)| SettingChange {
         at: entry.at_ms,

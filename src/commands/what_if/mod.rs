@@ -93,7 +93,7 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<()> {
     let reach = reach.map(|reaches| reaches.chosen().clone());
     input.notes.extend(unread_settings(&rows, &grid, &sheets)?);
     let tools = tools(args, &rows, &mut input)?;
-    let timeline = input.timeline(detail)?;
+    let timeline = if layered { input.timeline(detail)? } else { input.last_timeline(detail)? };
     // Arguments can be checked without any usage.
     let checks_whole_logs = input.window == window::ALL && rows.iter().any(|row| checks_arguments(args, row));
     if timeline.requests.is_empty() && !checks_whole_logs && !args.asked.input.allow_empty {

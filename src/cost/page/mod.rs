@@ -107,19 +107,22 @@ impl PageNames {
     }
 }
 
-/// Days that the page is about: from the beginning of its window, or of the logs if they begin later, to its last request.
-pub fn days(page: &Page, is_cut: bool, input: &mut Input) -> Result<i64> {
-    let mut start = input.window.start;
-    if start == ALL.start {
-        return Ok(page.spent.span_days);
+/// Where the days of the page begin: with its window, or with the logs if they begin later.
+pub fn start(is_cut: bool, input: &mut Input) -> Result<Millis> {
+    let start = input.window.start;
+    if start == ALL.start || is_cut {
+        return Ok(start);
     }
-    if !is_cut {
-        let asked = std::mem::replace(&mut input.window, ALL);
-        let overview = input.overview();
-        input.window = asked;
-        start = overview?.span_ms.map_or(start, |(first, _)| first.max(start));
-    }
-    Ok(page.spent.days_from(start).unwrap_or(page.spent.span_days))
+    let asked = std::mem::replace(&mut input.window, ALL);
+    let overview = input.overview();
+    input.window = asked;
+    Ok(overview?.span_ms.map_or(start, |(first, _)| first.max(start)))
+}
+
+/// Days that the page is about: from there to its last request.
+pub fn days(page: &Page, start: Millis) -> i64 {
+    let from_start = if start == ALL.start { None } else { page.spent.days_from(start) };
+    from_start.unwrap_or(page.spent.span_days)
 }
 
 /// Which of the settings that were tried the rules would write: those that `paying` says of a study.
@@ -131,7 +134,7 @@ pub fn page(input: &mut Input, is_drawn: bool, now_ms: Millis, paying: PayingRul
     let levers = Levers::load(&input.data)?;
     let asked = sheet.tried.iter().map(|tried| Stack::parse(&tried.policy)).collect::<Result<Vec<_>>>()?;
     let words = asked.iter().any(Stack::asks_for_tools);
-    let timeline = input.timeline(TimelineDetail { tokens: false, words })?;
+    let timeline = input.last_timeline(TimelineDetail { tokens: false, words })?;
     let shipped = ShippedWorkload::new(timeline, &input.data)?;
     input.pool.install(|| {
         let (simulation, workload) = (shipped.simulation(), &shipped.workload);

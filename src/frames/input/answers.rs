@@ -35,6 +35,9 @@ pub(super) struct FileValues {
 impl Input {
     /// The values of every call of a history of this input.
     pub fn values(&mut self, history: &History) -> CallValues {
+        if !std::mem::replace(&mut self.taken_down.values, true) {
+            self.corpus = None;
+        }
         self.corpus();
         let known = match self.file_values.take() {
             Some(known) => known,

@@ -27,6 +27,7 @@ use crate::facts::shape;
 use crate::frames::input::timeline::TimelineDetail;
 use crate::frames::lake::Lake;
 use crate::frames::manifest::{Maker, StoredSource};
+use crate::frames::packed::pack;
 use crate::frames::sync::{
     Loaded, RootNames, SyncScope, SyncTally, UpToDate, Want, bring_up_to_date, directory_of, root_names, slug,
     thread_pool, with_known,
@@ -39,6 +40,7 @@ use crate::logs::history::History;
 use crate::logs::message::ExtractionGuide;
 use crate::logs::overview::InProgress;
 use crate::logs::read::{Failure, Job, READING};
+use crate::logs::timeline::TimelineBeside;
 use crate::logs::timeline::rows::FileTimeline;
 use crate::logs::timeline::rules::TimelineRules;
 use crate::logs::trace::{FileRows, FileTrace, Millis, SessionRow};
@@ -77,6 +79,16 @@ pub struct InputRequest<'a> {
     pub stdin: &'a mut dyn Read,
 }
 
+/// What a reading of logs takes down besides what every question needs. What it leaves out is read again for whoever asks for it
+/// all the same.
+#[derive(Clone, Copy, Default)]
+pub(super) struct TakenDown {
+    /// What results list and calls are given: asked for where tool calls alone are looked at, and no bodies.
+    pub values: bool,
+    /// The words of timelines.
+    pub words: bool,
+}
+
 /// What a question works on.
 pub struct Input {
     /// The files asked for, those on disk first, with what was counted in them.
@@ -109,8 +121,10 @@ pub struct Input {
     maker: Maker,
     /// Numbers and words of timelines, if logs are read for these as well.
     twofold: Option<TimelineRules>,
-    /// What they said for it, by number of the source.
-    pub(super) fresh_timelines: BTreeMap<u32, FileTimeline>,
+    /// What is taken down of logs as they are read, besides what every question needs.
+    pub(super) taken_down: TakenDown,
+    /// What they said for it, packed, by number of the source.
+    pub(super) fresh_timelines: BTreeMap<u32, Vec<u8>>,
     /// Names the data files in place of shipped ones.
     overrides: Id,
     /// Part of the names of the projects asked for.
@@ -118,6 +132,8 @@ pub struct Input {
     /// The stored form of `sources`.
     pub(super) selected: Vec<StoredSource>,
     corpus: Option<Corpus>,
+    /// Whether all but the sessions of the corpus was let go of.
+    has_sessions_only: bool,
     /// The history of a window that was asked for last, until somebody takes it.
     pub(super) held: Option<(Range<Millis>, History)>,
     /// Facts about bodies, by name, until somebody takes them; none as long as they are left to the lake.
@@ -174,6 +190,7 @@ impl Input {
             overrides: data.overrides()?,
             maker: maker(&data)?,
             twofold: timeline.filter(|detail| !detail.tokens).map(|_| timeline::rules(&data)).transpose()?,
+            taken_down: TakenDown::default(),
             fresh_timelines: BTreeMap::new(),
             project,
             data,
@@ -181,6 +198,7 @@ impl Input {
             lake: None,
             selected: Vec::new(),
             corpus: None,
+            has_sessions_only: false,
             held: None,
             bodies: None,
             fresh: Default::default(),
@@ -198,6 +216,12 @@ impl Input {
             named: Mutex::default(),
         };
         input.open_lake(lake);
+        // What the lake keeps answers any question, and standard input goes by only once.
+        let all = input.lake.is_some() || input.listing.stdin;
+        input.taken_down = TakenDown {
+            values: all || input.twofold.is_none() && tier == 0,
+            words: all || timeline.is_some_and(|detail| detail.words),
+        };
         input.tally = input.refresh(false, false);
         if input.listing.stdin {
             input.read_pipe(stdin, timeline.is_some())?;
@@ -210,8 +234,9 @@ impl Input {
 
     fn guide(&self) -> ExtractionGuide<'_> {
         let Self { vocabulary, endpoints, value_rules: values, .. } = self;
-        let timeline = self.twofold.as_ref();
-        ExtractionGuide { vocabulary, endpoints, values, classify: shape::classify, study: None, timeline }
+        let TakenDown { values: with_values, words: with_words } = self.taken_down;
+        let timeline = self.twofold.as_ref().map(|rules| TimelineBeside { rules, with_words, pack });
+        ExtractionGuide { vocabulary, endpoints, values, with_values, classify: shape::classify, study: None, timeline }
     }
 
     fn read_pipe(&mut self, source: &mut dyn Read, timeline: bool) -> Result<()> {
@@ -315,7 +340,7 @@ impl Input {
             self.fresh_timelines.append(&mut loaded.timelines);
             self.fresh = (std::mem::take(&mut loaded.value_names), std::mem::take(&mut loaded.values));
             self.file_values = None;
-            self.corpus = Some(self.corpus_of(loaded));
+            (self.corpus, self.has_sessions_only) = (Some(self.corpus_of(loaded)), false);
         }
         self.bodies = known.bodies.or(self.bodies.take());
         tally
@@ -337,7 +362,7 @@ impl Input {
 
     /// The rows of all files.
     pub fn corpus(&mut self) -> &Corpus {
-        if self.corpus.is_none() {
+        if self.corpus.is_none() || self.has_sessions_only {
             self.refresh(true, false);
         }
         let corpus = self.corpus.as_mut().expect("it was just loaded");
@@ -355,6 +380,17 @@ impl Input {
             self.corpus = None;
             allocator::give_back_small_blocks();
         }
+    }
+
+    /// Drops all but the sessions, also if the logs would have to be read again for the rest.
+    pub(super) fn let_go_of_calls(&mut self) {
+        self.let_go_of_rows();
+        let Some(corpus) = self.corpus.as_mut().filter(|_| !self.listing.stdin) else { return };
+        for SourceRows { rows, .. } in &mut corpus.files {
+            *rows = FileRows { sessions: std::mem::take(&mut rows.sessions), ..FileRows::default() };
+        }
+        self.has_sessions_only = true;
+        allocator::give_back_small_blocks();
     }
 
     /// The facts about bodies, by name. Some bodies of deleted logs may have none.

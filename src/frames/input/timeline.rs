@@ -22,6 +22,7 @@ use crate::frames::packed::{pack, unpack};
 use crate::frames::timelines as timelines_table;
 use crate::frames::timelines::PackedTimeline;
 use crate::logs::assemble::standings_of;
+use crate::logs::copies::FileStanding;
 use crate::logs::corpus::RowSource;
 use crate::logs::discover::{LogFile, is_disturbed};
 use crate::logs::message::ExtractionGuide;
@@ -83,11 +84,22 @@ impl Input {
     /// Every request of the logs within the window, with what it added to its context. Files whose timelines the lake
     /// does not know as they are now, and that were not read both ways, are read as a whole.
     pub fn timeline(&mut self, detail: TimelineDetail) -> Result<Timeline> {
-        let rules = rules(&self.data)?;
-        self.held = None;
         // Rows that turn out to be damaged take deleted logs off the sources: first, since places among these are kept.
         let standings = standings_of(self.corpus());
         self.let_go_of_rows();
+        self.timeline_of(&standings, detail)
+    }
+
+    /// The same for who asks nothing more about calls and messages: they are kept nowhere, and would be read again.
+    pub fn last_timeline(&mut self, detail: TimelineDetail) -> Result<Timeline> {
+        let standings = standings_of(self.corpus());
+        self.let_go_of_calls();
+        self.timeline_of(&standings, detail)
+    }
+
+    fn timeline_of(&mut self, standings: &IdMap<Id, FileStanding>, detail: TimelineDetail) -> Result<Timeline> {
+        let rules = rules(&self.data)?;
+        self.held = None;
         let known = self.file_timelines(&rules, detail)?;
         let standing = |key: &Id| standings.get(key).copied().unwrap_or_default();
         let source = |key, file| SourceTimeline { key, file: in_detail(file, detail), standing: standing(&key) };
@@ -113,9 +125,15 @@ impl Input {
         rules: &TimelineRules,
         detail: TimelineDetail,
     ) -> Result<BTreeMap<usize, FileTimeline>> {
+        if detail.words && !std::mem::replace(&mut self.taken_down.words, true) {
+            self.fresh_timelines.clear();
+        }
         let makers = self.timeline_makers(detail.tokens)?;
-        let mut known = self.stored_timelines(&makers, &|rows| Some(in_detail(unpack(rows)?, detail)));
-        known.extend(self.news_of_timelines(rules, &known, &makers));
+        let opened = |rows: &[u8]| Some(in_detail(unpack(rows)?, detail));
+        let mut known = self.stored_timelines(&makers, &opened);
+        let news = self.news_of_timelines(rules, &known, &makers);
+        let news = news.into_par_iter().filter_map(|(place, rows)| Some((place, opened(&rows)?)));
+        known.extend(self.pool.install(|| news.collect::<Vec<_>>()));
         Ok(known)
     }
 
@@ -142,15 +160,15 @@ impl Input {
         Ok(TimelineMakers { counted, full, wanted: if counted { full } else { name("") }, agent_files })
     }
 
-    /// Reads what is not known and stores it.
+    /// Reads what is not known and stores it, packed.
     fn news_of_timelines<T>(
         &mut self,
         rules: &TimelineRules,
         known: &BTreeMap<usize, T>,
         makers: &TimelineMakers,
-    ) -> Vec<(usize, FileTimeline)> {
-        let mut news = self.read_timelines(rules, known, makers.counted);
-        self.store_timelines(makers, &mut news);
+    ) -> Vec<(usize, Vec<u8>)> {
+        let news = self.read_timelines(rules, known, makers.counted);
+        self.store_timelines(makers, &news);
         news
     }
 
@@ -161,7 +179,8 @@ impl Input {
         let params = self.formats.params();
         let make = || -> Box<dyn TokenCounter> { Box::new(BodyAnalyzer::new(VOCABULARY_BITS, params)) };
         let Self { vocabulary, endpoints, .. } = self;
-        let timeline_guide = TimelineGuide { vocabulary, endpoints, rules: &rules, gauge: Some(&make) };
+        let timeline_guide =
+            TimelineGuide { vocabulary, endpoints, rules: &rules, with_words: true, gauge: Some(&make) };
         Ok(read::read_stream_twofold(source, guide, TimelineReader::new(timeline_guide, Some(&mut analyzer))))
     }
 
@@ -226,7 +245,7 @@ impl Input {
         rules: &TimelineRules,
         known: &BTreeMap<usize, T>,
         counted: bool,
-    ) -> Vec<(usize, FileTimeline)> {
+    ) -> Vec<(usize, Vec<u8>)> {
         let listed: BTreeMap<&Path, &LogFile> =
             self.listing.files.iter().map(|file| (file.path.as_path(), file)).collect();
         let sources = self.sources.iter().zip(&self.selected).enumerate();
@@ -250,9 +269,10 @@ impl Input {
         let params = self.formats.params();
         let gauge = || -> Box<dyn TokenCounter> { Box::new(BodyAnalyzer::new(VOCABULARY_BITS, params)) };
         let gauge = counted.then_some(&gauge as _);
-        let guide = TimelineGuide { vocabulary: &self.vocabulary, endpoints: &self.endpoints, rules, gauge };
+        let Self { vocabulary, endpoints, .. } = self;
+        let guide = TimelineGuide { vocabulary, endpoints, rules, with_words: self.taken_down.words, gauge };
         let progress = ProgressLine::new(jobs.iter().map(|job| job.to).sum(), self.progress);
-        let read = timelines::read_all(&jobs, guide, &self.pool, &|bytes| progress.advance(bytes));
+        let read = timelines::read_all(&jobs, guide, &self.pool, pack, &|bytes| progress.advance(bytes));
         drop(progress);
         let mut unreadable = Vec::new();
         for ((place, job), (file, counters)) in places.into_iter().zip(&jobs).zip(read) {
@@ -274,7 +294,7 @@ impl Input {
         files
     }
 
-    fn store_timelines(&mut self, makers: &TimelineMakers, news: &mut [(usize, FileTimeline)]) {
+    fn store_timelines(&mut self, makers: &TimelineMakers, news: &[(usize, Vec<u8>)]) {
         let Some(lake) = self.lake.as_ref().filter(|_| !news.is_empty()) else { return };
         let (selected, sources) = (&self.selected, &self.sources);
         // What changed under the reader is read again by the next run.
@@ -282,13 +302,13 @@ impl Input {
             let StoredSource { bytes, modified_ns, inode, .. } = selected[index];
             sources[index].path.as_ref().is_none_or(|path| !is_disturbed(path, (bytes, modified_ns, inode)))
         };
-        let packed = news.par_iter_mut().filter(|(index, _)| stands(*index)).map(|(index, file)| {
+        let packed = news.iter().filter(|(index, _)| stands(*index)).map(|(index, rows)| {
             let stored = &selected[*index];
-            let rows = Cow::Owned(pack(file));
+            let rows = Cow::Borrowed(rows.as_slice());
             let words = makers.of(makers.wanted, &stored.key);
             (stored, PackedTimeline { source: stored.timeline(), bytes: stored.bytes, words, rows })
         });
-        let packed: Vec<_> = self.pool.install(|| packed.collect());
+        let packed: Vec<_> = packed.collect();
         let is_shown = self.progress;
         match self.pool.install(|| lake.commit_timelines(packed, &|| tell_waiting(is_shown))) {
             Ok(lake) => self.lake = Some(lake),

@@ -52,8 +52,24 @@ pub struct TimelineGuide<'v> {
     pub endpoints: &'v Endpoints,
     /// Numbers and words of timelines.
     pub rules: &'v TimelineRules,
+    /// Whether the words of utterances are taken down: they are a third of the rows, and few questions need them.
+    pub with_words: bool,
     /// Makes a worker's counter. Without one neither blocks are counted nor fields followed: few questions need them.
     pub gauge: Option<&'v (dyn Fn() -> Box<dyn TokenCounter + 'v> + Sync)>,
+}
+
+/// How the rows of a file are kept as bytes until those of all files are put together: they take less room.
+pub type PackTimeline = fn(&mut FileTimeline) -> Vec<u8>;
+
+/// What it takes to read files for the timeline beside their rows.
+#[derive(Clone, Copy)]
+pub struct TimelineBeside<'v> {
+    /// Numbers and words of timelines.
+    pub rules: &'v TimelineRules,
+    /// See [`TimelineGuide::with_words`].
+    pub with_words: bool,
+    /// See [`PackTimeline`].
+    pub pack: PackTimeline,
 }
 
 /// Reads all jobs; the rows stand in the order of the jobs. `advance` is told of bytes as they are done.
@@ -61,8 +77,9 @@ pub fn read_all(
     jobs: &[Job<'_>],
     guide: TimelineGuide<'_>,
     pool: &rayon::ThreadPool,
+    pack: PackTimeline,
     advance: &(dyn Fn(u64) + Sync),
-) -> Vec<(FileTimeline, Counters)> {
+) -> Vec<(Vec<u8>, Counters)> {
     let begin = || (LineBuffer::default(), guide.gauge.map(|make| make()));
     read::largest_first(pool, &read::sizes_of(jobs), &begin, &|(buffer, gauge), job| {
         let mut reader = TimelineReader::new(guide, gauge.as_deref_mut());
@@ -70,7 +87,7 @@ pub fn read_all(
         advance(jobs[job].to);
         let (mut file, counters) = reader.finish();
         add_agent_file(jobs[job].path, &mut file);
-        (file, counters)
+        (pack(&mut file), counters)
     })
 }
 

@@ -453,7 +453,7 @@ impl<'g, 'v> TimelineReader<'g, 'v> {
                 self.name_file(&path, &mut made, row);
             }
             self.follow(&made, row, bytes);
-            if matches!(kind, BlockKind::Human | BlockKind::Text) {
+            if self.guide.with_words && matches!(kind, BlockKind::Human | BlockKind::Text) {
                 let rows = &mut self.out.rows;
                 let text = text_of(bytes);
                 let chars_max = self.guide.rules.utterance_chars_max;
