@@ -79,8 +79,8 @@ pub struct InputRequest<'a> {
     pub stdin: &'a mut dyn Read,
 }
 
-/// What a reading of logs takes down besides what every question needs. What it leaves out is read again for whoever asks for it
-/// all the same.
+/// What a reading of logs takes down besides what every question needs. What it leaves out is read again for whoever asks for
+/// it all the same.
 #[derive(Clone, Copy, Default)]
 pub(super) struct TakenDown {
     /// What results list and calls are given: asked for where tool calls alone are looked at, and no bodies.
