@@ -2,7 +2,7 @@
 //! cites it by the path that it was read from.
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 
@@ -71,14 +71,14 @@ impl Data {
         Ok(Self { dir: Some(dir.to_owned()) })
     }
 
-    /// The data files in the directory whose names no shipped one has, in order: nobody reads them.
-    pub fn unread(&self) -> Vec<PathBuf> {
-        let is_unread = |path: &PathBuf| {
-            let name = path.file_name().and_then(|name| name.to_str());
-            path.extension().is_some_and(|end| end == "toml") && !Self::names().any(|known| Some(known) == name)
-        };
-        let found = self.dir.as_deref().and_then(|dir| files::list(dir).ok()).unwrap_or_default();
-        found.into_iter().filter(is_unread).collect()
+    /// The data files of the directory that nobody reads, in order: no shipped one is called so.
+    pub fn unread(&self) -> Vec<String> {
+        let Some(dir) = &self.dir else { return Vec::new() };
+        let folders: BTreeSet<PathBuf> =
+            Self::names().filter_map(|name| Some(dir.join(name).parent()?.into())).collect();
+        let found = folders.iter().flat_map(|folder| files::list(folder).unwrap_or_default());
+        let names = found.filter_map(|path| Some(path.strip_prefix(dir).ok()?.to_str()?.replace('\\', "/")));
+        names.filter(|name| name.ends_with(".toml") && !SHIPPED.contains_key(name.as_str())).collect()
     }
 
     /// Names the files that override shipped ones; [`Id::NONE`] if there is no directory of them.

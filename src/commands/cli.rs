@@ -250,7 +250,9 @@ fn tip(answer: &clap::Error) -> String {
         }
         _ => return String::new(),
     };
-    let name = flag.trim_start_matches('-').split(['=', ' ']).next().unwrap_or_default();
+    let Some(name) = flag.strip_prefix("--").and_then(|flag| flag.split(['=', ' ']).next()) else {
+        return String::new();
+    };
     let has = |command: &clap::Command| {
         command.get_arguments().any(|flag| flag.get_long() == Some(name) && !flag.is_hide_set())
     };
@@ -261,8 +263,10 @@ fn tip(answer: &clap::Error) -> String {
         std::iter::once((command.get_name().to_owned(), command)).chain(below)
     });
     let named = named.filter(|(_, command)| has(command)).map(|(name, _)| format!("`devboy {name}`"));
-    let found: Vec<String> = named.take(TIPPED).collect();
-    if found.is_empty() { String::new() } else { format!("\n  tip: --{name} is a flag of {}\n", found.join(", ")) }
+    let found: Vec<String> = named.collect();
+    let (told, rest) = found.split_at(found.len().min(TIPPED));
+    let among = if rest.is_empty() { "" } else { ", among others" };
+    if told.is_empty() { String::new() } else { format!("\n  tip: --{name} is a flag of {}{among}\n", told.join(", ")) }
 }
 
 /// Print a completion script for a shell.

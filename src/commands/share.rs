@@ -103,13 +103,12 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<()> {
         args.export.quiet,
         format_args!("{weeks} as {user}: {written} written to {places}, {before} shared before and kept"),
     )?;
-    for (count, what) in without.into_iter().zip(["light rows: rows", "other settings: they"]).filter(|told| told.0 > 0)
-    {
-        let weeks = counted(count, "week");
-        context.note(
-            args.export.quiet,
-            format_args!("{weeks} shared before without {what} leave with the counts, and cannot be added"),
-        )?;
+    let lacking = [
+        "shared before without light rows: rows leave with the counts, and cannot be added",
+        "shared before without other settings: they leave with the counts, and cannot be added",
+    ];
+    for (count, what) in without.into_iter().zip(lacking).filter(|told| told.0 > 0) {
+        context.note(args.export.quiet, format_args!("{} {what}", counted(count, "week")))?;
     }
     tell_why_none(args, &found, &limits, context)
 }
@@ -162,8 +161,9 @@ fn lacks_settings(now: &Contribution, path: &Path, limits: &FleetLimits) -> bool
 }
 
 fn tell_why_none(args: &Args, found: &[PersonWeek], limits: &FleetLimits, context: &mut Context<'_>) -> Result<()> {
-    let is_said = args.export.quiet || !found.is_empty();
-    context.note(is_said, format_args!("only weeks that are over leave, at most the last {} of them", limits.weeks_max))
+    let is_quiet = args.export.quiet || !found.is_empty();
+    context
+        .note(is_quiet, format_args!("only weeks that are over leave, at most the last {} of them", limits.weeks_max))
 }
 
 /// Every value that leaves; with rows what they tell and, for people, the first of them.

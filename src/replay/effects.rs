@@ -39,7 +39,7 @@ pub struct EffectsBaseline<'p> {
     pieces: Vec<PieceBaseline<'p>>,
     /// What is saved now, once somebody asks for it.
     present: OnceLock<Present>,
-    /// What changes save more, each once: rules come to the same, and are asked about again.
+    /// How much more the changes save that were asked about: different rules may come to the same, and some are asked about again.
     known: Mutex<Vec<(Scenario, SavedBySession)>>,
 }
 

@@ -59,9 +59,9 @@ impl ProposalGate {
         let laid = &responses.laid(log);
         let (places, sessions) = ([all, host], log.starts().len());
         let (asked, annotations) = (findings.clone(), &responses.annotations);
-        let scenario = |settings: &Settings, place| laid.scenario(settings).within(place, &laid.skeleton);
-        let grounds =
-            &responses.install(|| places.map(|place| EffectsBaseline::new(&laid.pieces, scenario(now, place))));
+        let scenario = laid.scenario(now);
+        let ground = |place| EffectsBaseline::new(&laid.pieces, scenario.within(place, &laid.skeleton));
+        let grounds = &responses.install(|| places.map(ground));
         let judged = |grounds: &[EffectsBaseline<'_>; 2], written: &[usize]| -> Result<RoundOutcome> {
             let (findings, groups) = (&asked, groups(&asked, written));
             let bench =

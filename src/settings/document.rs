@@ -75,7 +75,7 @@ impl SettingsFile {
         Self::checked(path, text.to_owned(), outline, tree)
     }
 
-    /// Checks what a text says.
+    /// Checks a tree. Of one that no text holds, text and outline are empty: all lines are the first then.
     pub(super) fn checked(path: &Path, text: String, outline: DocumentOutline, tree: Value) -> Result<Self> {
         let schema_version = match values::find(&tree, &schema::key()) {
             Some(found) => schema::accept(found, path, outline.line_of(&schema::key()).unwrap_or(1))?,

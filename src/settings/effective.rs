@@ -178,7 +178,10 @@ fn shipped(text: &str) -> Value {
 pub fn what_if(file: &SettingsFile, changes: &[(KeyPath, Value)]) -> Result<Settings> {
     let mut tree = file.tree.clone();
     for (key, value) in changes {
-        set(&mut tree, key, value)?;
+        let is_put = |table| values::put(table, &key.0, values::plain(value));
+        if !tree.as_inline_table_mut().is_some_and(is_put) {
+            return Err(Error::usage(format!("`{key}` is not a key of a table")));
+        }
     }
     let outline = DocumentOutline::default();
     let changed = SettingsFile::checked(&file.path, String::new(), outline, tree).map_err(|cause| {
@@ -195,17 +198,6 @@ pub fn what_if(file: &SettingsFile, changes: &[(KeyPath, Value)]) -> Result<Sett
         }
     }
     settings_of(&changed)
-}
-
-fn set(mut at: &mut Value, key: &KeyPath, value: &Value) -> Result<()> {
-    let odd = || Error::usage(format!("`{key}` is not a key of a table"));
-    let (last, tables) = key.0.split_last().ok_or_else(odd)?;
-    for segment in tables {
-        let table = at.as_inline_table_mut().ok_or_else(odd)?;
-        at = table.entry(segment.as_str()).or_insert_with(|| InlineTable::new().into());
-    }
-    at.as_inline_table_mut().ok_or_else(odd)?.insert(last, values::plain(value));
-    Ok(())
 }
 
 /// The configuration as rules see it.

@@ -26,17 +26,18 @@ pub(super) fn find<'v>(root: &'v Value, path: &KeyPath) -> Option<&'v Value> {
     path.0.iter().try_fold(root, |value, segment| child(value, segment))
 }
 
-/// Puts a value into a table; what is missing above it becomes tables too.
-pub fn put(table: &mut InlineTable, path: &[String], value: Value) {
+/// Puts a value into a table; what is missing above it becomes tables too. Whether nothing but tables stood in the way: else it
+/// is not put there.
+pub fn put(table: &mut InlineTable, path: &[String], value: Value) -> bool {
     match path {
-        [] => {}
+        [] => return false,
         [key] => drop(table.insert(key, value)),
-        [key, rest @ ..] => {
-            if let Value::InlineTable(below) = table.entry(key).or_insert_with(|| InlineTable::new().into()) {
-                put(below, rest, value);
-            }
-        }
+        [key, rest @ ..] => match table.entry(key).or_insert_with(|| InlineTable::new().into()) {
+            Value::InlineTable(below) => return put(below, rest, value),
+            _ => return false,
+        },
     }
+    true
 }
 
 /// The value one step down.

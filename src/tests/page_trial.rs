@@ -504,7 +504,9 @@ fn a_flag_of_another_command_is_told_where_it_belongs() {
         let refused = home.run(arguments);
         assert!(refused.exit == Exit::Usage && refused.err.contains(tip), "{arguments:?}: {}", refused.err);
     }
-    assert!(!home.run(&["replay", "--no-such-flag"]).err.contains("is a flag of"));
+    for arguments in [&["replay", "--no-such-flag"][..], &["replay", "since"]] {
+        assert!(!home.run(arguments).err.contains("is a flag of"), "{arguments:?}");
+    }
 }
 
 #[test]
@@ -527,7 +529,7 @@ fn events_and_logs_are_told_apart() {
 #[test]
 fn rows_are_written_as_the_name_of_their_file_says() {
     let home = Home::new();
-    home.write(".claude/projects/-home-user-lantern/calls.jsonl", session("calls", 6));
+    home.write(".claude/projects/-home-user-lantern/calls.jsonl", session("many-calls", 6));
     let written = |name: &str, more: &[&str]| {
         let file = home.path(name);
         let done = home.run(&[&["mine", "sessions", "--output", file.to_str().unwrap()], more].concat());
@@ -541,7 +543,10 @@ fn rows_are_written_as_the_name_of_their_file_says() {
     let project = csv.lines().nth(1).unwrap().split(',').nth(1).unwrap();
     assert!(home.run(&["replay", "--format", "md"]).out.contains(&format!("| {project} |")), "{project}");
     let named = written("named.csv", &["--names"]);
-    assert!(!named.contains("project-") && named.lines().nth(1).unwrap().starts_with("calls,"), "{named}");
+    assert!(!named.contains("project-") && named.lines().nth(1).unwrap().starts_with("many-calls,"), "{named}");
+    let published = home.path("published.json");
+    let done = home.run(&["mine", "tools", "--layout", "published", "--output", published.to_str().unwrap()]);
+    assert_eq!(done.exit, Exit::Done, "{}", done.err);
 }
 
 /// A month is reckoned from the days that were asked about, and the page says how many these are.

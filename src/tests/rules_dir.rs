@@ -215,7 +215,10 @@ fn a_data_file_with_a_name_that_nobody_reads_is_told_of() {
     let home = home();
     home.write("rules/r5_min_body.toml", Data::default().text("r5_min_body.toml").unwrap().as_bytes());
     home.write("rules/t1_tool.toml", "calls_min = 1\n");
+    home.write("rules/policies/compacton.toml", "x = 1\n");
     let told = home.run(&["ingest", "--rules-dir", home.path("rules").to_str().unwrap()]);
-    assert!(told.err.contains("t1_tool.toml: no data file is called so"), "{}", told.err);
-    assert_eq!(told.err.matches("no data file").count(), 1, "{}", told.err);
+    for name in ["t1_tool.toml", "policies/compacton.toml"] {
+        assert!(told.err.contains(&format!("note: {name}: no data file is called so")), "{}", told.err);
+    }
+    assert_eq!(told.err.matches("no data file").count(), 2, "{}", told.err);
 }

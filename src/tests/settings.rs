@@ -50,6 +50,10 @@ fn what_would_hold_without_a_change_is_what_holds() {
     for text in ["", "# nothing\n", whole] {
         assert_eq!(what_if(&read(text), &[]).unwrap(), settings(text), "{text}");
     }
+    let nine = whole.replace("lru_size = 7", "lru_size = 9");
+    assert_eq!(what_if(&read(whole), &[(key("dedup.lru_size"), 9.into())]).unwrap(), settings(&nine));
+    let below = what_if(&read(whole), &[(key("dedup.lru_size.x"), 9.into())]).unwrap_err().to_string();
+    assert!(below.contains("`dedup.lru_size.x` is not a key of a table"), "{below}");
 }
 
 fn error(text: &str) -> String {

@@ -59,14 +59,14 @@ pub fn sources_of(files: &[(&str, &str)]) -> Vec<SourceTimeline> {
 /// A timeline as text: equal for equal timelines.
 pub fn told(timeline: &Timeline) -> String {
     let Timeline { names, sessions, chains, segments, requests, blocks, calls, boundaries, clearings, .. } = timeline;
-    let Timeline { references, sources, utterances, words, skipped, .. } = timeline;
+    let Timeline { references, sources, utterances, words, skipped, added, stated_costs, unbilled, .. } = timeline;
     // Words of copies may lie between those of the utterances: only the latter are told.
     let words_of = |range: &Range<u32>| words.of(range.clone()).collect::<Vec<_>>();
     let utterances: Vec<_> =
         utterances.iter().map(|row| (row.block, words_of(&row.terms), words_of(&row.words))).collect();
     format!(
         "{:?}\n{sessions:?}\n{chains:?}\n{segments:?}\n{requests:?}\n{blocks:?}\n{calls:?}\n{boundaries:?}\n\
-         {clearings:?}\n{references:?}\n{sources:?}\n{utterances:?}\n{skipped:?}",
+         {clearings:?}\n{references:?}\n{sources:?}\n{utterances:?}\n{skipped:?}\n{added:?}\n{stated_costs:?}\n{unbilled:?}",
         names.texts()
     )
 }

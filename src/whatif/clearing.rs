@@ -234,8 +234,8 @@ pub struct ResultSize {
     pub is_free: bool,
 }
 
-/// Indices of the results to clear, oldest first; empty if clearing is not worth it. `results` are all of a context,
-/// oldest first.
+/// Indices of the results to clear, oldest first; empty if clearing is not worth it. `results` are those of a context
+/// that count, oldest first.
 pub fn plan(results: &[ResultSize], target_tokens: u64, min_saving_tokens: u64) -> Vec<usize> {
     let mut remaining: u64 = results.iter().map(|result| result.tokens).sum();
     let mut saved = 0;

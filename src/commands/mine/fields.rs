@@ -35,7 +35,7 @@ pub struct Args {
 
 /// Reads, sums up, prints.
 pub fn run(args: &Args, context: &mut Context<'_>) -> Result<()> {
-    let mut input = args.asked.read((0, Some(TimelineDetail::ALL)), context)?;
+    let mut input = args.asked.read((0, Some(TimelineDetail::COUNTED)), context)?;
     input.expect_calls(&args.asked.input)?;
     let numbers = numbers(&input.data)?;
     let mut uses = of_input(&mut input)?;

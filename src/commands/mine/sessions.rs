@@ -16,7 +16,7 @@ use crate::shell::context::Context;
 /// Print one row per session: span, calls, chains, compactions, turns, models, tokens, class.
 ///
 /// The table has ids as `claude --resume` takes them and the names of projects, for you alone; all other forms have
-/// pseudonyms. A row is about one session, so --k-anonymity above 1 leaves none.
+/// pseudonyms, unless --names is given. A row is about one session, so --k-anonymity above 1 leaves none.
 #[derive(clap::Args, Debug)]
 pub struct Args {
     /// Letters instead of sessions and projects in the table.
@@ -47,7 +47,7 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<()> {
         SessionRowSummary { class, ..row }
     });
     let (rows, left_out) = args.asked.kept.keep(classed, |_| 1);
-    let shown = for_people(&rows, args.redact, &input);
+    let shown = for_people(&rows, args.redact, &input, ShownNames::short);
     let hidden =
         |text: &str| context.pseudonyms.id(Id::from_hex(text).unwrap_or_default()).to_string()[..DIGITS].to_owned();
     let hide = |row: &SessionRowSummary| SessionRowSummary {
@@ -55,7 +55,8 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<()> {
         project: context.pseudonyms.project(&row.project),
         ..row.clone()
     };
-    let rows: Vec<SessionRowSummary> = if export.names { shown.clone() } else { rows.iter().map(hide).collect() };
+    let rows: Vec<SessionRowSummary> =
+        if export.names { for_people(&rows, false, &input, ShownNames::full) } else { rows.iter().map(hide).collect() };
     export.tell(&input, (left_out, args.asked.kept), context)?;
     let mined = Mined {
         overview: mined::sessions_overview(&shown),
@@ -66,15 +67,20 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<()> {
     export.send_mined(context, mined)
 }
 
-/// The rows under the names that their owner knows, or under letters.
-fn for_people(rows: &[SessionRowSummary], is_redacted: bool, input: &Input) -> Vec<SessionRowSummary> {
+/// The rows under the names that their owner knows, or under letters; sessions by their whole ids or by the start of them.
+fn for_people(
+    rows: &[SessionRowSummary],
+    is_redacted: bool,
+    input: &Input,
+    session_name: fn(&ShownNames, &Label) -> String,
+) -> Vec<SessionRowSummary> {
     let id = |text: &str| Id::from_hex(text).unwrap_or_default();
     let labels: Vec<[Label; 2]> =
         rows.iter().map(|row| [Label::Session(id(&row.session)), Label::Project(id(&row.project))]).collect();
     let all = || labels.iter().flatten();
     let names = ShownNames::of(all(), is_redacted, input);
     let named = |(row, [session, project]): (&SessionRowSummary, &[Label; 2])| SessionRowSummary {
-        session: names.short(session),
+        session: session_name(&names, session),
         project: names.short(project),
         ..row.clone()
     };

@@ -259,9 +259,9 @@ fn tell(scenarios: &Scenarios, output: &OutputArgs, context: &mut Context<'_>) -
         return Ok(());
     }
     scenarios.files.iter().try_for_each(|file| tell_file(file, context))?;
-    // A single report says so itself.
-    let is_told = scenarios.cells.len() < 2 || !scenarios.cells.iter().any(|cell| lists_extended(&cell.settings));
-    context.note(is_told, format_args!("note: {NOT_PUBLISHED}"))
+    let is_listed = scenarios.cells.iter().any(|cell| lists_extended(&cell.settings));
+    let says_itself = scenarios.cells.len() == 1 && !scenarios.is_sweep() && output.form() != TableFormat::Csv;
+    context.note(says_itself || !is_listed, format_args!("note: {NOT_PUBLISHED}"))
 }
 
 /// Beside the rows of the published formats, where the configuration lists others.

@@ -100,16 +100,13 @@ struct MinedLogs {
     calibration: Option<Calibration>,
 }
 
-/// What calibration needs of a timeline.
-const COUNTED: TimelineDetail = TimelineDetail { tokens: true, words: false };
-
 /// Reads, mines, judges, shows, writes.
 pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     let path = config_path(args.write.output.as_ref(), context)?;
     // A broken configuration ends the command before any work is done.
     let file = SettingsFile::load(&path)?;
     let effective = Effective::resolve(&file)?;
-    let mut input = args.asked.read(0, (args.calibrate || args.fields).then_some(COUNTED), context)?;
+    let mut input = args.asked.read(0, (args.calibrate || args.fields).then_some(TimelineDetail::COUNTED), context)?;
     input.expect_records(&args.asked.input)?;
     input.report_holds(Holds::Calls)?;
     let mut mined = recalled(args, &file, &mut input)?;
@@ -229,7 +226,7 @@ fn used(input: &Input, history: &History, names: &Names) -> Result<MinedLogs> {
 /// Tokenizers held against the bill, over all text of the logs.
 fn measure(input: &mut Input) -> Result<Calibration> {
     let rules = input.data.read(SIZES, SizeRules::parse)?;
-    Ok(calibrate(&input.timeline(COUNTED)?, &rules))
+    Ok(calibrate(&input.timeline(TimelineDetail::COUNTED)?, &rules))
 }
 
 /// Classifies every session with the published thresholds.

@@ -214,7 +214,7 @@ fn tool_costs(html: &mut Html, tools: &[ToolCost]) {
 }
 
 fn tried(html: &mut Html, telling: &Telling<'_>, name: &str, values: &[(String, f64)]) {
-    let [(first, _), .., (last, _)] = values else { return };
+    let (Some((first, _)), Some((last, _))) = (values.first(), values.last()) else { return };
     let band = telling.page.off_bill.abs();
     let mark = |(place, (value, change)): (usize, &(String, f64))| {
         (place as f64, 100.0 * change, "var(--c0)", format!("{value}: {}", signed(100.0 * change)))

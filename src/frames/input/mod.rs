@@ -18,7 +18,6 @@ use crate::base::error::{Error, Result};
 use crate::base::id::{Id, IdMap, IdSet};
 use crate::base::names::Names;
 use crate::base::unpack::CountingReader;
-use crate::base::visible::Shown as _;
 use crate::base::{allocator, progress};
 use crate::facts::analysis_pool::AnalysisPool;
 use crate::facts::body_facts::BodyFacts;
@@ -83,7 +82,7 @@ pub struct InputRequest<'a> {
 /// it all the same.
 #[derive(Clone, Copy, Default)]
 pub(super) struct TakenDown {
-    /// What results list and calls are given: asked for where tool calls alone are looked at, and no bodies.
+    /// What results list and calls are given: asked for where calls are looked at, and hardly ever beside a timeline.
     pub values: bool,
     /// The words of timelines.
     pub words: bool,
@@ -119,11 +118,11 @@ pub struct Input {
     pub(super) lake: Option<Lake>,
     /// Names what makes rows and facts.
     maker: Maker,
-    /// Numbers and words of timelines, if logs are read for these as well.
-    twofold: Option<TimelineRules>,
     /// What is taken down of logs as they are read, besides what every question needs.
     pub(super) taken_down: TakenDown,
-    /// What they said for it, packed, by number of the source.
+    /// Numbers and words of timelines, if logs are read for these as well.
+    twofold: Option<TimelineRules>,
+    /// What they said for a timeline, packed, by number of the source.
     pub(super) fresh_timelines: BTreeMap<u32, Vec<u8>>,
     /// Names the data files in place of shipped ones.
     overrides: Id,
@@ -181,7 +180,7 @@ impl Input {
             roots,
             window,
             tally: SyncTally::default(),
-            notes: data.unread().iter().map(|path| format!("{}: no data file is called so", path.shown())).collect(),
+            notes: data.unread().iter().map(|name| format!("{name}: no data file is called so")).collect(),
             vocabulary: data.read("logs.toml", typed)?,
             endpoints: data.read("endpoints.toml", Endpoints::parse)?,
             formats: data.read("formats.toml", FormatRules::parse)?,
@@ -219,7 +218,7 @@ impl Input {
         // What the lake keeps answers any question, and standard input goes by only once.
         let all = input.lake.is_some() || input.listing.stdin;
         input.taken_down = TakenDown {
-            values: all || input.twofold.is_none() && tier == 0,
+            values: all || input.twofold.is_none(),
             words: all || timeline.is_some_and(|detail| detail.words),
         };
         input.tally = input.refresh(false, false);

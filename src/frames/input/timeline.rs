@@ -51,8 +51,8 @@ pub struct TimelineDetail {
 }
 
 impl TimelineDetail {
-    /// Everything.
-    pub const ALL: Self = Self { tokens: true, words: true };
+    /// With tokens.
+    pub const COUNTED: Self = Self { tokens: true, words: false };
 }
 
 /// What makes the rows of timelines.
@@ -84,14 +84,16 @@ impl Input {
     /// Every request of the logs within the window, with what it added to its context. Files whose timelines the lake
     /// does not know as they are now, and that were not read both ways, are read as a whole.
     pub fn timeline(&mut self, detail: TimelineDetail) -> Result<Timeline> {
+        self.held = None;
         // Rows that turn out to be damaged take deleted logs off the sources: first, since places among these are kept.
         let standings = standings_of(self.corpus());
         self.let_go_of_rows();
         self.timeline_of(&standings, detail)
     }
 
-    /// The same for who asks nothing more about calls and messages: they are kept nowhere, and would be read again.
+    /// The same for whoever asks nothing more about calls and messages: they are let go of, and without a lake would be read again.
     pub fn last_timeline(&mut self, detail: TimelineDetail) -> Result<Timeline> {
+        self.held = None;
         let standings = standings_of(self.corpus());
         self.let_go_of_calls();
         self.timeline_of(&standings, detail)
@@ -99,7 +101,6 @@ impl Input {
 
     fn timeline_of(&mut self, standings: &IdMap<Id, FileStanding>, detail: TimelineDetail) -> Result<Timeline> {
         let rules = rules(&self.data)?;
-        self.held = None;
         let known = self.file_timelines(&rules, detail)?;
         let standing = |key: &Id| standings.get(key).copied().unwrap_or_default();
         let source = |key, file| SourceTimeline { key, file: in_detail(file, detail), standing: standing(&key) };
@@ -115,7 +116,7 @@ impl Input {
 
     /// The rows behind [`Input::timeline`] of every file, with the tokens of each block.
     pub fn counted_files(&mut self) -> Result<impl Iterator<Item = FileTimeline>> {
-        let known = self.file_timelines(&rules(&self.data)?, TimelineDetail::ALL)?;
+        let known = self.file_timelines(&rules(&self.data)?, TimelineDetail::COUNTED)?;
         Ok(known.into_values().chain(self.piped_timeline.clone()))
     }
 
@@ -132,7 +133,8 @@ impl Input {
         let opened = |rows: &[u8]| Some(in_detail(unpack(rows)?, detail));
         let mut known = self.stored_timelines(&makers, &opened);
         let news = self.news_of_timelines(rules, &known, &makers);
-        let news = news.into_par_iter().filter_map(|(place, rows)| Some((place, opened(&rows)?)));
+        let open = |rows: &[u8]| opened(rows).expect("what was packed a moment ago can be opened");
+        let news = news.into_par_iter().map(|(place, rows)| (place, open(&rows)));
         known.extend(self.pool.install(|| news.collect::<Vec<_>>()));
         Ok(known)
     }

@@ -130,7 +130,7 @@ impl Input {
     /// Refuses a directory in which logs are looked for: what is written there would be read as one.
     pub fn expect_outside(&self, directory: &Path) -> Result<()> {
         let real = |path: &Path| path.ancestors().find_map(|path| path.canonicalize().ok());
-        let place = real(directory);
+        let place = std::path::absolute(directory).ok().and_then(|path| real(&path));
         let is_inside = |root: &Root| {
             root.path.canonicalize().is_ok_and(|root| place.as_ref().is_some_and(|it| it.starts_with(root)))
         };
@@ -160,10 +160,11 @@ impl Input {
         let places = self.named_places();
         let mut heads = self.sources.iter().filter_map(|file| file.path.as_deref()).take(HINTS_MAX);
         if heads.any(is_telemetry) {
-            hints = vec![format!(
-                "these are events of the pipeline: `devboy tune analyze{places}` reads them, and `devboy mine fingerprints \
+            let hint = format!(
+                "there are events of the pipeline: `devboy tune analyze{places}` reads them, and `devboy mine fingerprints \
                  --from-telemetry{places}`"
-            )];
+            );
+            hints.insert(0, hint);
         }
         hints.push(format!("`devboy doctor{places}` says what is there instead; --allow-empty makes this no error"));
         Error::failed(format!("{NOTHING_PARSED}: {what}")).hint(hints.join("\n"))

@@ -1,5 +1,4 @@
-//! Where contexts and turns begin in a file, and which side chain a record belongs to: the marks of its records, by the names that
-//! originals have.
+//! What the marks of a file's records tell of its chains: where contexts and turns begin, whose side chain a record is of.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;

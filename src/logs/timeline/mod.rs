@@ -72,7 +72,7 @@ pub struct TimelineBeside<'v> {
     pub pack: PackTimeline,
 }
 
-/// Reads all jobs; the rows stand in the order of the jobs. `advance` is told of bytes as they are done.
+/// Reads all jobs; their rows, packed, stand in the order of the jobs. `advance` is told of bytes as they are done.
 pub fn read_all(
     jobs: &[Job<'_>],
     guide: TimelineGuide<'_>,

@@ -302,6 +302,7 @@ impl Stage for Compaction {
         view: &mut ContextView,
         output: &mut StageOutput,
     ) -> usize {
+        let had = view.items.len();
         let mut kept = if self.params.real == Real::Ignore {
             let mut joined = std::mem::take(&mut self.chain.joined);
             joined.follow(given.view, 0, 0);
@@ -313,7 +314,8 @@ impl Stage for Compaction {
         } else {
             self.cut(moment, given, view)
         };
-        self.chain.sought = self.chain.sought.min(kept);
+        // Where something went, a place may be whole that was not.
+        self.chain.sought = if kept < had { 0 } else { self.chain.sought.min(kept) };
         let context_tokens = self.context_tokens(moment, view);
         if self.wants(moment, context_tokens) && self.attempt(moment, context_tokens, view, output) {
             kept = 0;

@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use crate::base::stats::Share;
-use crate::report::numbers::{known, percent, percent_of, thousands, usd};
+use crate::report::numbers::{known, percent, percent_of, thousands};
 use crate::report::share::ends;
 use crate::report::table::{Table, TableBuilder};
 use crate::whatif::compaction::outcome::{
@@ -11,6 +11,7 @@ use crate::whatif::compaction::outcome::{
     Placement, RealCompactions, SummariserTokens,
 };
 use crate::whatif::compaction::params::{CompactionBars, CompactionThresholds, Params};
+use crate::whatif::report::money;
 use crate::whatif::sim::breakage::rows::{Breakage, EditAges};
 
 /// What the figures rest on, and in which direction they err.
@@ -88,10 +89,7 @@ pub struct CompactionReport<'a> {
 /// All tables with their titles; checks are held against `bars`.
 pub fn tables(found: &CompactionReport<'_>, bars: &CompactionBars) -> Vec<(String, Table)> {
     let all = [
-        (
-            "thresholds: what compacting at another size would cost, at list prices (log and summarisers)",
-            sweep(&found.sweep),
-        ),
+        ("thresholds: what compacting at another size would cost (log and summarisers)", sweep(&found.sweep)),
         ("compactions of the replay and of the log", both(found)),
         ("how well the rule knows the log's own compactions", checks(found, bars)),
         ("where automatic compactions began, by client version", edges(&found.placement)),
@@ -175,8 +173,8 @@ fn sweep(rows: &[CompactionSweepRow]) -> Table {
         .text("compact at", |row| row.trigger_tokens.map_or_else(|| "never".to_owned(), thousands))
         .count("keeps", |row| row.carry_tokens)
         .count("times", |row| row.firings)
-        .number("cost", |row| known(row.cost.usd(), usd))
-        .number("summaries", |row| known(row.summariser.usd(), usd))
+        .number("cost", |row| money(&row.cost))
+        .number("summaries", |row| money(&row.summariser))
         .count("to read again", |row| row.reread_tokens)
         .count("edits lost", |row| row.edit_source_lost)
         .count("refs lost", |row| row.ref_lost)

@@ -61,7 +61,7 @@ struct ChainHistory {
     memory: Memory,
     sticky: Sticky,
     before: Option<Before>,
-    /// What that came to.
+    /// What the request before came to, but for breaks.
     request: TrimOutcome,
     /// How the request before would have been sent without [`Sticky`].
     plain: Vec<Item>,

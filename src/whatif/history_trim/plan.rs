@@ -115,7 +115,7 @@ impl TrimRule {
         }
     }
 
-    /// The same, whether the request continues a chain of tool calls or not.
+    /// As [`Self::plan`], whether the request continues a chain of tool calls or not.
     pub(crate) fn plan_as(
         &self,
         is_continuation: bool,

@@ -1,10 +1,11 @@
 //! The report of the cache: what it read, what other lifetimes and layouts would have cost, and why the cache was missed.
 
-use crate::report::numbers::{counted, known, percent, percent_of, signed, thousands, usd};
+use crate::report::numbers::{counted, known, percent, percent_of, signed, thousands};
 use crate::report::table::{Table, TableBuilder};
 use crate::whatif::calibration::{self, Calibration};
 use crate::whatif::prompt_cache::outcome::{AgainstBill, CacheArm, IdleReads, PromptCache};
 use crate::whatif::prompt_cache::reference::{self, PublishedStudy};
+use crate::whatif::report::money;
 use crate::whatif::sim::cost::{Cost, Total};
 use crate::whatif::sim::distance::UnforeseenLosses;
 use crate::whatif::sim::figures::{CostVerdict, Deviation, Portion};
@@ -218,15 +219,14 @@ fn arms(found: &PromptCache) -> Table {
     let own = ("as it was (simulated)", &found.baseline, &found.baseline.cost, None);
     let arms = found.arms.iter().map(|arm| (arm.name.as_str(), &arm.total, &arm.against, Some(arm)));
     let change = |total: &Total, base: &Cost| base.change_to(&total.cost);
-    let shown = |cost: &Cost| cost.usd().map_or_else(|| tokens(cost), usd);
     let interval = |arm: &CacheArm| Some((arm.change_lower?, arm.change_upper?));
     let ends = |(lower, upper)| format!("{} … {} %", signed(100.0 * lower, 1), signed(100.0 * upper, 1));
     TableBuilder::of(std::iter::once(own).chain(arms))
         .text("variant", |(name, ..)| (*name).to_owned())
         .number("read, M", |(_, total, ..)| millions(total.spent.read as f64))
         .number("written, M", |(_, total, ..)| millions(total.spent.write() as f64))
-        .number("cost", |(_, total, ..)| shown(&total.cost))
-        .number("instead of", |(.., base, arm)| known(arm.map(|_| shown(base)), |cost| cost))
+        .number("cost", |(_, total, ..)| money(&total.cost))
+        .number("instead of", |(.., base, arm)| known(arm.map(|_| money(base)), |cost| cost))
         .number("change", |(_, total, base, _)| {
             known(change(total, base), |change| format!("{} %", signed(100.0 * change, 1)))
         })
@@ -339,14 +339,10 @@ fn millions(tokens: f64) -> String {
 /// Dollars of what has a price, with what has none.
 fn cost(cost: &Cost) -> String {
     let besides = match cost.unpriced_tokens {
-        0 => String::new(),
-        unpriced => format!(" besides {} without a price", counted(unpriced, "token")),
+        unpriced @ 1.. if cost.usd().is_some() => format!(" besides {} without a price", counted(unpriced, "token")),
+        _ => String::new(),
     };
-    cost.usd().map_or_else(|| tokens(cost), |dollars| format!("{}{besides}", usd(dollars)))
-}
-
-fn tokens(cost: &Cost) -> String {
-    format!("{} input-equivalent tokens", thousands(cost.iet().round() as u64))
+    money(cost) + &besides
 }
 
 fn none() -> String {

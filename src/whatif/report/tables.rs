@@ -130,15 +130,17 @@ pub fn sessions(report: &PolicyReport) -> Table {
     let by = report.outcome.as_ref().and_then(|outcome| outcome.by.get("session"));
     // What is not estimated is no zero.
     let told = report.not_estimated.is_none();
-    let money = |cost: &Cost| known(cost.usd().filter(|_| told), usd);
     let mut rows: Vec<_> = by.into_iter().flatten().collect();
-    let apart = |sides: &Sides| sides.policy.cost.units.abs_diff(sides.baseline.cost.units);
+    let apart = |sides: &Sides| {
+        let (policy, baseline) = (&sides.policy.cost, &sides.baseline.cost);
+        (policy.nano_usd.abs_diff(baseline.nano_usd), policy.units.abs_diff(baseline.units))
+    };
     rows.sort_by_key(|(_, sides)| std::cmp::Reverse(apart(sides)));
     TableBuilder::of(rows)
         .text("session", |(session, _)| (*session).clone())
         .count("requests", |(_, sides)| sides.requests)
-        .number("baseline", |(_, sides)| known(sides.baseline.cost.usd(), usd))
-        .number("policy", |(_, sides)| money(&sides.policy.cost))
+        .number("baseline", |(_, sides)| money(&sides.baseline.cost))
+        .number("policy", |(_, sides)| known(told.then_some(&sides.policy.cost), money))
         .number("cost%", |(_, sides)| known(sides.change().filter(|_| told), |change| figure(100.0 * change, 1)))
         .number("dollars", |(_, sides)| known(dollars(sides).filter(|_| told), |dollars| dollars))
         .table()
@@ -154,4 +156,9 @@ pub(super) fn dollars(sides: &Sides) -> Option<String> {
         cents if cents < 0.0 => format!("−{}", usd(-value)),
         _ => format!("+{}", usd(value)),
     })
+}
+
+/// Dollars of what has a price; where nothing has one, input-equivalent tokens.
+pub fn money(cost: &Cost) -> String {
+    cost.usd().map_or_else(|| format!("{} input-equivalent tokens", thousands(cost.iet().round() as u64)), usd)
 }

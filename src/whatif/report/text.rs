@@ -7,11 +7,11 @@ use crate::base::error::Result;
 use crate::report::numbers::{counted, dates, percent, signed as figure, thousands, usd};
 use crate::report::table::{Table, TableFormat};
 use crate::whatif::compaction::SUMMARY_CALL;
-use crate::whatif::report::tables::{clear_parts, dollars, parts_off};
+use crate::whatif::report::tables::{clear_parts, dollars, money, parts_off};
 use crate::whatif::report::{PolicyReport, ReportDetail};
 use crate::whatif::sim::breakage::rows::{ClassCount, Strength};
 use crate::whatif::sim::cells::Cell;
-use crate::whatif::sim::cost::{Cost, Spent};
+use crate::whatif::sim::cost::Spent;
 use crate::whatif::sim::distance::UnforeseenLosses;
 use crate::whatif::sim::figures::{Deviation, Outcome, Portion, RunBill, Sides, UnloggedCalls};
 
@@ -148,7 +148,7 @@ pub fn formulas(report: &PolicyReport) -> Vec<String> {
             thousands(spent.write_5m),
             thousands(spent.write_1h),
             if spent.output > 0 { format!(", {} of output", thousands(spent.output)) } else { String::new() },
-            cost(&bill.cost)
+            money(&bill.cost)
         )
     };
     vec![
@@ -267,7 +267,7 @@ fn answer(report: &PolicyReport) -> Vec<String> {
     if let Some(outcome) = told {
         let total = &outcome.total;
         let (policy, log) = (&total.policy.cost, &total.baseline.cost);
-        lines.push(format!("in all: {} instead of {}, simulated", cost(policy), cost(log)));
+        lines.push(format!("in all: {} instead of {}, simulated", money(policy), money(log)));
         lines.extend(report.whole.as_ref().and_then(whole));
         lines.extend(unpriced_of([outcome]));
         lines.extend(spread(outcome));
@@ -342,7 +342,7 @@ fn saved(outcome: &Outcome) -> String {
 
 fn paid(outcome: &Outcome) -> String {
     let one = |(cause, extra): (&&str, &UnloggedCalls)| {
-        format!("{} {} ({})", counted(extra.calls, "call"), purpose(cause), cost(&extra.cost))
+        format!("{} {} ({})", counted(extra.calls, "call"), purpose(cause), money(&extra.cost))
     };
     let calls: Vec<String> = outcome.extra.iter().map(one).collect();
     let calls = if calls.is_empty() { "no calls besides the log's".to_owned() } else { calls.join(", ") };
@@ -419,11 +419,6 @@ fn lost(losses: &[UnforeseenLosses]) -> Option<String> {
     (!rates.is_empty()).then(|| format!("cache misses that nothing foretold: {}", rates.join(", ")))
 }
 
-/// Dollars; without a price input-equivalent tokens.
-fn cost(cost: &Cost) -> String {
-    cost.usd().map_or_else(|| format!("{} input-equivalent tokens", thousands(cost.iet().round() as u64)), usd)
-}
-
 fn signed(value: f64) -> String {
     match value.abs().round() as u64 {
         0 => "0".to_owned(),
@@ -450,7 +445,8 @@ fn unpriced_of<'o>(outcomes: impl IntoIterator<Item = &'o Outcome>) -> Option<St
         let tokens = span(sides.iter().map(|sides| sides.unpriced_tokens()).collect(), "token");
         let requests = span(sides.iter().map(|sides| sides.unpriced_requests).collect(), "request");
         // Another context gives the same requests other sizes, and another lifetime has a price of its own.
-        let by = if sides.len() > 1 { ", by policy" } else { "" };
+        let is_span = [&tokens, &requests].iter().any(|words| words.contains(" to "));
+        let by = if is_span { ", by policy" } else { "" };
         format!("{tokens} of {requests} to {model}{by}")
     };
     let models: Vec<String> = models.into_iter().map(one).collect();

@@ -44,7 +44,7 @@ pub struct CacheRequest {
     pub min_cacheable: u64,
 }
 
-/// One cached prefix.
+/// One cached prefix, as it was written or kept alive: [`PrefixCache::used`] adds the hits since.
 #[derive(Clone, Copy, Debug)]
 struct CachedPrefix {
     length: u64,

@@ -68,7 +68,7 @@ impl ContextView {
         self.prefix.tokens + tokens(&self.items)
     }
 
-    /// Becomes another view by its items behind `to`, where its own behind `from` end: what stands before that is kept.
+    /// Keeps the first `to` of its items; behind them come those of another view from `from` on, and its prefix is taken.
     pub fn follow(&mut self, other: &Self, to: usize, from: usize) {
         #[cfg(test)]
         other.items[from..].iter().for_each(|_| crate::base::id::work::step());
@@ -186,8 +186,8 @@ pub trait Stage {
         true
     }
 
-    /// Makes what it left at the request before the context that is about to be sent. Returns how many leading items of it
-    /// stayed, or fewer.
+    /// Makes of `view`, which holds what it left at the request before (at the first of a chain: anything), the context that is
+    /// about to be sent. Returns how many leading items of it stayed, or fewer.
     fn apply(
         &mut self,
         moment: &RequestMoment<'_>,

@@ -150,7 +150,12 @@ impl Telling<'_> {
     pub fn of_few_sessions(&self) -> Option<String> {
         let told = self.findings().chain(self.told_unsettable());
         let has_interval = |finding: &&BillFinding| {
-            self.interval(finding, (finding.lower_usd, finding.upper_usd), finding.before_usd).is_some()
+            let has_effect = match self.standing.get(&finding.id) {
+                Some(StandingSetting::Same { .. } | StandingSetting::Off { is_own: false, .. }) => false,
+                Some(StandingSetting::Other(_) | StandingSetting::Off { .. }) | None => true,
+            };
+            let ends = (finding.lower_usd, finding.upper_usd);
+            has_effect && self.interval(finding, ends, finding.before_usd).is_some()
         };
         let told = told.filter(has_interval).map(|finding| finding.sessions);
         let sessions: BTreeSet<u64> = told.chain(self.told_losers().map(|loser| loser.sessions)).collect();

@@ -198,7 +198,7 @@ impl<'a> BreakWatch<'a> {
         }
     }
 
-    /// The same, looking for split pairs as well: that takes a look at every item of every context.
+    /// The same, looking for split pairs as well: that looks at what changed of every context.
     #[must_use]
     pub fn with_pairs(self) -> Self {
         Self { with_pairs: true, ..self }
@@ -253,10 +253,11 @@ impl<'a> BreakWatch<'a> {
             self.breaks.push(Break::new(BreakClass::Overflow, moment.request, NONE));
         }
         self.hints.extend(&output.hints);
-        // Where the context only grew, what older hints point at is where it was.
-        let all: Vec<Hint> = if has_grown { Vec::new() } else { self.hints.iter().copied().collect() };
-        let hints = if has_grown { &output.hints } else { &all };
-        let lost = dangling(moment.timeline, moment.request, hints, sent).into_iter();
+        // Where the context only grew, what hints before the growth point at is where it was.
+        let from = if has_grown { both[1].kept } else { 0 };
+        let first = sent.items[from..].iter().find_map(|item| item.key.block()).unwrap_or(NONE);
+        let hints: Vec<Hint> = self.hints.range(Hint { block: first, target: 0 }..).copied().collect();
+        let lost = dangling(moment.timeline, moment.request, &hints, sent).into_iter();
         self.breaks.extend(lost.filter(|lost| self.dangling.insert(lost.call)));
         self.split_pairs(moment, both, output);
         self.detectors.look(moment.request, logged, sent, &mut self.breaks);
