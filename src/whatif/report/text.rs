@@ -11,7 +11,7 @@ use crate::whatif::report::tables::{clear_parts, dollars, money, parts_off};
 use crate::whatif::report::{PolicyReport, ReportDetail};
 use crate::whatif::sim::breakage::rows::{ClassCount, Strength};
 use crate::whatif::sim::cells::Cell;
-use crate::whatif::sim::cost::Spent;
+use crate::whatif::sim::cost::{Cost, Spent};
 use crate::whatif::sim::distance::UnforeseenLosses;
 use crate::whatif::sim::figures::{Deviation, Outcome, Portion, RunBill, Sides, UnloggedCalls};
 
@@ -135,6 +135,13 @@ pub fn headline(out: &mut dyn Write, report: &PolicyReport, form: TableFormat) -
     Ok(())
 }
 
+/// Dollars and input-equivalent tokens; these alone without a price.
+fn in_full(cost: &Cost) -> String {
+    let tokens = format!("{} input-equivalent tokens", thousands(cost.iet().round() as u64));
+    let is = if cost.unpriced_tokens == 0 { "=" } else { "of" };
+    cost.usd().map_or_else(|| tokens.clone(), |money| format!("{} {is} {tokens}", usd(money)))
+}
+
 /// How the comparison comes about, with the numbers of this one.
 pub fn formulas(report: &PolicyReport) -> Vec<String> {
     let Some(outcome) = &report.outcome else { return Vec::new() };
@@ -148,7 +155,7 @@ pub fn formulas(report: &PolicyReport) -> Vec<String> {
             thousands(spent.write_5m),
             thousands(spent.write_1h),
             if spent.output > 0 { format!(", {} of output", thousands(spent.output)) } else { String::new() },
-            money(&bill.cost)
+            in_full(&bill.cost)
         )
     };
     vec![
