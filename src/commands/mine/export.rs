@@ -176,9 +176,8 @@ impl ExportArgs {
     pub fn in_layout(&self, layout: CsvLayout) -> Result<Self> {
         match (layout, self.form()) {
             (CsvLayout::All, _) | (CsvLayout::Published, ExportForm::Csv) => Ok(self.clone()),
-            (CsvLayout::Published, ExportForm::Table) => Ok(Self { format: Some(ExportForm::Csv), ..self.clone() }),
-            // By the name of the file alone.
-            (CsvLayout::Published, _) if !self.json && self.format.is_none() => {
+            // The name of a file asks for no form.
+            (CsvLayout::Published, form) if form == ExportForm::Table || !self.json && self.format.is_none() => {
                 Ok(Self { format: Some(ExportForm::Csv), ..self.clone() })
             }
             (CsvLayout::Published, _) => Err(Error::usage("the published layout is CSV").hint("leave out --format")),

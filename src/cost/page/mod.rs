@@ -119,7 +119,7 @@ pub fn start(is_cut: bool, input: &mut Input) -> Result<Millis> {
     Ok(overview?.span_ms.map_or(start, |(first, _)| first.max(start)))
 }
 
-/// Days that the page is about: from there to its last request.
+/// Days that the page is about: from [`start`] to its last request.
 pub fn days(page: &Page, start: Millis) -> i64 {
     let from_start = if start == ALL.start { None } else { page.spent.days_from(start) };
     from_start.unwrap_or(page.spent.span_days)
