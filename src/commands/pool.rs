@@ -169,7 +169,7 @@ fn tell(refused: &[(String, String)], found: &Pooled, limits: &FleetLimits, cont
         writeln!(context.err, "# week={week}: {people} {of} pooled{waiting}")?;
     }
     let (told, suppressed) = found.subjects;
-    writeln!(context.err, "# {} told, {suppressed} left out: too few people", counted(told, "subject"))?;
+    writeln!(context.err, "# {} shown, {suppressed} left out: too few people", counted(told, "subject"))?;
     Ok(())
 }
 

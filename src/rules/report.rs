@@ -243,7 +243,7 @@ pub fn plain(value: &toml_edit::Value) -> Value {
 pub fn documentation(data: &Data) -> Result<String> {
     let levers = Levers::load(data)?;
     let head = "\n## Levers of Claude Code\n\nWhat can be set in Claude Code about tokens, cache and cost \
-                (`rules/levers/`), and what devboy does with it: a rule writes it where it pays, a hint is told and never \
+                (`rules/levers/`), and what devboy does with it: a rule writes it where it pays, a hint is shown and never \
                 written, the rest is left alone. A client that does not know a lever ignores it at best, so it is \
                 proposed only if every version seen in the last weeks does.\n";
     Ok(levers.all().fold(head.to_owned(), |out, lever| out + &section(lever)))

@@ -253,7 +253,7 @@ fn what_it_is_held_against_is_waited_for_as_well() {
     assert_eq!((early.control, early.control_sessions), (Some("subagents"), Some([12, 4])), "{early:?}");
     assert_eq!(found([12, 12]).verdict, CameTrue::Yes);
     // What a bill shows is not why it shows it.
-    assert_eq!(CameTrue::Yes.into_str(), "fits what was told");
+    assert_eq!(CameTrue::Yes.into_str(), "fits the forecast");
     // No time brings those before it.
     let never = found([4, 4]);
     assert_eq!((never.verdict, never.control, never.control_sessions), (CameTrue::NotClear, None, None), "{never:?}");

@@ -792,7 +792,7 @@ fn the_page_knows_what_is_set_already() {
     };
     for set in ["{\"autoCompactWindow\": 150000}", "{\"env\": {\"CLAUDE_CODE_AUTO_COMPACT_WINDOW\": \"150000\"}}"] {
         let (_, out) = advice(set);
-        assert!(out.contains(": done; what is told here happened without it"), "{set}: {out}");
+        assert!(out.contains(": done; what is shown here happened without it"), "{set}: {out}");
     }
     // What a smaller one would do is not what a larger one does: only a replay compares them.
     for other in ["100000", "900000"] {
@@ -830,7 +830,7 @@ fn the_page_knows_that_a_longer_lifetime_has_mended_what_expired() {
     };
     let (hour, minutes) = ("{\"promptCacheTtl\": \"1h\"}", "{\"promptCacheTtl\": \"5m\"}");
     let mended = advice(900, hour);
-    assert_eq!(mended, "promptCacheTtl is 1h already: done; what is told here happened without it");
+    assert_eq!(mended, "promptCacheTtl is 1h already: done; what is shown here happened without it");
     for (pause, settings) in [(900, "{}"), (900, minutes), (7_200, hour)] {
         let advice = advice(pause, settings);
         assert!(advice.starts_with("habit: finish the task"), "{pause} {settings}: {advice}");

@@ -61,7 +61,7 @@ fn sampled(responses: &Responses) -> Option<String> {
     let stand_for: f64 = events.iter().map(|event| event.weight).sum();
     (stand_for.round() as u64 > events.len() as u64).then(|| {
         format!(
-            "{} stand for {} responses (sampled): contexts were larger than they are told of here",
+            "{} stand for {} responses (sampled): contexts were larger than shown here",
             counted(events.len() as u64, "event"),
             thousands(stand_for.round() as u64)
         )

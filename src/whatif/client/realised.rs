@@ -182,13 +182,13 @@ pub enum CameTrue {
     #[strum(serialize = "not clear yet")]
     NotClear,
     /// What happened fits what was told; why it happened, no bill tells.
-    #[strum(serialize = "fits what was told")]
+    #[strum(serialize = "fits the forecast")]
     Yes,
     /// More was saved than told.
-    #[strum(serialize = "cheaper than told")]
+    #[strum(serialize = "cheaper than forecast")]
     Better,
     /// Less was saved than told, beyond both intervals.
-    #[strum(serialize = "cheaper, but less than told")]
+    #[strum(serialize = "cheaper, but less than forecast")]
     Less,
     /// The same, and it may save nothing at all.
     #[strum(serialize = "did not come true")]

@@ -6,7 +6,7 @@ use crate::cost::page::words::{StandingSetting, Telling};
 use crate::report::numbers::{counted, percent, thousands, usd};
 
 /// Before the interval of what is told as "at most": it is about the same bound elsewhere, and goes beyond the one here.
-const IN_OTHERS: &str = "in other sessions like these at most";
+pub(super) const IN_OTHERS: &str = "in other sessions like these at most";
 
 /// A finding, part by part.
 pub struct ToldFinding {
@@ -97,7 +97,7 @@ impl Telling<'_> {
         match self.standing.get(&finding.id) {
             Some(StandingSetting::Same { words, update }) => {
                 let state = update.as_ref().map_or_else(|| ": done".to_owned(), |update| format!(", but {update}"));
-                format!("{words} already{state}; what is told here happened without it")
+                format!("{words} already{state}; what is shown here happened without it")
             }
             Some(StandingSetting::Off { words, is_own: false }) => format!("nothing to set: {words}"),
             Some(StandingSetting::Off { words, is_own: true }) => {

@@ -11,6 +11,7 @@ use crate::cost::findings::losers::Loser;
 use crate::cost::findings::search::BillFinding;
 use crate::cost::findings::thresholds::FindingThresholds;
 use crate::cost::page::spent::Amount;
+use crate::cost::page::words::finding::IN_OTHERS;
 use crate::cost::page::{Page, PageNames};
 use crate::report::numbers::{counted, percent, thousands, usd};
 
@@ -131,9 +132,9 @@ impl Telling<'_> {
         let line = |finding: &BillFinding| {
             let month = self.a_month(finding.saved_usd).map(|month| format!(", {month}")).unwrap_or_default();
             let interval = self.interval(finding, (finding.lower_usd, finding.upper_usd), finding.before_usd);
-            let interval = interval.map(|interval| format!(" {interval}")).unwrap_or_default();
+            let interval = interval.map(|interval| format!(" ({IN_OTHERS} {interval})")).unwrap_or_default();
             let (saved, place) = (usd(finding.saved_usd), self.place(finding));
-            let line = format!("{}: at most {saved}{interval}{month}, {place}; {}", finding.what, finding.advice);
+            let line = format!("{}: at most {saved}{month}{interval}, {place}; {}", finding.what, finding.advice);
             (line, self.evidence(finding))
         };
         self.told_unsettable().map(line).collect()
@@ -180,7 +181,7 @@ impl Telling<'_> {
         let way = if *off_bill < 0.0 { "below" } else { "above" };
         (off_bill.abs() > *bar).then(|| {
             format!(
-                "The simulation is {} {way} the bill (aim: {}); smaller replayed effects are not told.",
+                "The simulation is {} {way} the bill (aim: {}); smaller replayed effects are not shown.",
                 percent(off_bill.abs()),
                 percent(*bar)
             )
