@@ -84,7 +84,7 @@ pub fn signed(value: f64, decimals: usize) -> String {
 pub fn counted(count: u64, noun: &str) -> String {
     let ending = match count {
         1 => "",
-        _ if noun.ends_with("ch") => "es",
+        _ if noun.ends_with("ch") || noun.ends_with("ss") => "es",
         _ => "s",
     };
     format!("{} {noun}{ending}", thousands(count))

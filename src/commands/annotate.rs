@@ -34,7 +34,7 @@ pub struct Args {
     /// Files or directories of telemetry. Default: every place to which the live pipeline is known to write.
     #[arg(value_name = "PATH")]
     paths: Vec<PathBuf>,
-    /// The same: other commands call it so, too.
+    /// Another name for PATH, as in other commands.
     #[arg(long, value_name = "PATH")]
     input_dir: Vec<PathBuf>,
     /// Also look into the directories below those given.

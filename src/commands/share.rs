@@ -41,7 +41,7 @@ pub struct Args {
     #[arg(long, value_name = "DIR", required_unless_present = "show")]
     to: Option<PathBuf>,
     /// Your pseudonym: small letters, digits, dashes; the same on all your machines of which only one shares. Default: one
-    /// that is keyed with the secret of the team; without a secret it has to be given.
+    /// that is keyed with the secret of the team; with --to and without a secret it has to be given.
     #[arg(long = "as", value_name = "PSEUDONYM")]
     user: Option<String>,
     /// Print every value that would leave, write nothing.

@@ -24,7 +24,8 @@ pub enum CostKey {
     Content,
     /// What kind of file calls name.
     FileKind,
-    /// How calls ended: those that failed, those that were made once more right after, all others.
+    /// How calls ended: those that failed, those that were made once more right after, files read again though nothing had
+    /// changed, all others.
     Outcome,
     /// The directory that a session began in.
     Project,
@@ -214,7 +215,8 @@ impl Things {
         let groups = keys.iter().fold(Grouping::whole(blocks + requests + 2), |groups, &key| {
             let mut numbers = Numbers::default();
             let of_calls = call_labels(timeline, key);
-            let word = |text: &str| Label::Word(text.to_owned());
+            // What is no call ended in no way: one row, so that the others are seen.
+            let word = |text: &str| Label::Word(if key == CostKey::Outcome { NO_CALL } else { text }.to_owned());
             let blocks = timeline.blocks.iter().map(|block| match of_calls.get(block.call as usize) {
                 Some(label) => label.clone(),
                 None => word(content(block, key)),
@@ -290,6 +292,8 @@ fn content(block: &Block, key: CostKey) -> &'static str {
     }
 }
 
+/// What is no call, where calls are asked about.
+const NO_CALL: &str = "(no call: prompts, thinking, system prompt, …)";
 /// Subagents whose kind no log names.
 pub const NO_KIND: &str = "(subagents of unknown kind)";
 /// What stands before all messages.

@@ -8,7 +8,7 @@ use crate::base::names::Sym;
 use crate::logs::timeline::requests::{BlockKind, NONE, Segment, SegmentCause, Timeline, ToolCall};
 
 /// Calls with an error for a result: failed, refused, or cancelled with one beside them.
-pub const FAILED: &str = "(calls that failed or were refused)";
+pub const FAILED: &str = "(calls that failed, were refused or cancelled)";
 /// Calls that were made once more in the request after, and worked.
 pub const AGAIN: &str = "(the same tool again, right after it failed)";
 /// Readings whose text was in the context.

@@ -125,8 +125,8 @@ impl Summary {
         ));
         if self.failed_calls > 0 {
             let failed = match self.failed_calls {
-                1 => "1 call failed or was refused".to_owned(),
-                calls => format!("{} calls failed or were refused", thousands(calls)),
+                1 => "1 call failed, was refused or cancelled".to_owned(),
+                calls => format!("{} calls failed, were refused or cancelled", thousands(calls)),
             };
             let again = counted(self.made_again_calls, "call");
             let (of_failed, of_again) = (part(&self.failed), part(&self.made_again));

@@ -115,7 +115,10 @@ fn certain(row: &FamilyRatio, thresholds: &Thresholds, sheet: &RuleThresholds) -
     // Of no tokens there is no ratio at all.
     if half > thresholds.half_width_max * ratio.value || ratio.value <= 0.0 {
         let width = 100.0 * half / ratio.value;
-        return hold(format!("{:.2} bytes per token is known to {width:.1} % only", ratio.value), "half_width_max");
+        return hold(
+            format!("{:.2} bytes per token is known only to within ± {width:.1} %", ratio.value),
+            "half_width_max",
+        );
     }
     Ok((lower, upper))
 }

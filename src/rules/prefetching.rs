@@ -142,8 +142,8 @@ impl Prefetching {
         let worth = if self.is_worth_it() { "worth it" } else { "not worth it" };
         let told = if self.is_worth_it() { self.paying } else { self.all };
         format!(
-            "prefetching could spare at best {} of {} calls of {}, at any later step; what was mined before spares {} with {} \
-             calls ahead, {} for nothing: {worth}",
+            "prefetching could spare at best {} of {} calls of {}, at any later step; the links learned from earlier sessions \
+             would spare {}, with {} calls made ahead, {} of them for nothing: {worth}",
             thousands(self.reachable),
             thousands(self.calls),
             counted(self.judged_on, "later session"),

@@ -32,7 +32,7 @@ pub enum Exit {
 #[command(next_help_heading = "Input")]
 pub struct InputArgs {
     /// Directory, log file or `-`; repeatable. Default: the projects of CLAUDE_CONFIG_DIR (a comma list), else of
-    /// ~/.config/claude and ~/.claude. Where telemetry is read: a directory or file of events; default
+    /// ~/.config/claude (or $XDG_CONFIG_HOME/claude) and ~/.claude. Where telemetry is read: a directory or file of events; default
     /// ~/.config/devboy/telemetry/events and ~/.devboy/telemetry.
     #[arg(long, value_name = "PATH", alias = "from")]
     pub input_dir: Vec<PathBuf>,
@@ -46,7 +46,7 @@ pub struct InputArgs {
     /// Neither use nor update the lake: read all logs now.
     #[arg(long)]
     pub no_lake: bool,
-    /// Where the lake is. Default: $XDG_CACHE_HOME/devboy/lake.
+    /// Where the lake is. Default: $XDG_CACHE_HOME/devboy/lake, else ~/.cache/devboy/lake.
     #[arg(long, value_name = "DIR", conflicts_with = "no_lake")]
     pub lake: Option<PathBuf>,
     /// Finding nothing is no error.
@@ -85,7 +85,7 @@ pub struct OutputArgs {
     /// Keep names of projects, MCP servers and places in what is made to be shared: Markdown, and files to be committed or sent.
     #[arg(long)]
     pub names: bool,
-    /// Colours of diffs.
+    /// Colours of diffs, where one is printed.
     #[arg(long, value_enum, default_value_t)]
     pub color: Color,
     /// No notes and no progress on stderr.

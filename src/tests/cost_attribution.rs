@@ -111,7 +111,7 @@ fn failed_calls_and_what_was_tried_again_have_rows_of_their_own() {
     let timeline = log.done();
     with_bill(&timeline, Estimator::Anchored, |bill| {
         let found = Attribution::new(bill, &[CostKey::Outcome]);
-        assert_eq!(row(&found, "(calls that failed or were refused)").calls, 1);
+        assert_eq!(row(&found, "(calls that failed, were refused or cancelled)").calls, 1);
         assert_eq!(row(&found, "(the same tool again, right after it failed)").calls, 1);
         assert_eq!(row(&found, "(other calls)").calls, 2);
     });

@@ -160,7 +160,7 @@ fn rows_say_what_they_are() {
     has("session", &[FIRST, SECOND]);
     has("branch", &["main", "feature/tide"]);
     has("model", &["claude-opus-4-6", "claude-haiku-4-5"]);
-    has("outcome", &["(calls that failed or were refused)", "(the same tool again, right after it failed)"]);
+    has("outcome", &["(calls that failed, were refused or cancelled)", "(the same tool again, right after it failed)"]);
     let cross = home.json(&["cost", "--by", "project,model"]);
     let pairs = cross["rows"].as_array().unwrap().iter().map(|row| (row["project"].clone(), row["model"].clone()));
     let wanted = [("…/work/lantern", "claude-opus-4-6"), ("…/play/lantern", "claude-haiku-4-5")];

@@ -209,7 +209,7 @@ fn misses_are_told_without_sizes_and_savings_are_withheld() {
     assert_eq!(found.turns_missed, Portion { k: 1, n: 2 });
     assert_eq!((found.retries, found.unrecovered), (1, 0));
     assert_eq!((found.removed_tokens, found.break_even), (None, None));
-    assert!(found.not_estimated.unwrap().contains("needs --tool-catalog"));
+    assert!(found.not_estimated.unwrap().contains("bring them with --tool-catalog"));
     let task = &found.regret[0];
     assert_eq!((task.tool.as_str(), task.calls, task.turns, task.misses), ("Task", 3, 2, 1));
     assert_eq!(task.missed_context_tokens, 1_101);

@@ -177,7 +177,8 @@ fn too_little_is_held_with_its_counts() {
     let wide = Ratio { value: 2.944, lower: Some(2.794), upper: Some(3.094) };
     let wide = FamilyRatio { bytes_per_token: wide, ..row(SONNET) };
     assert!(
-        reason(wide, "").starts_with("hold 2.94 bytes per token is known to 5.1 % only (rules/p4_tokenizer.toml:13")
+        reason(wide, "")
+            .starts_with("hold 2.94 bytes per token is known only to within ± 5.1 % (rules/p4_tokenizer.toml:13")
     );
     let nothing = FamilyRatio { tokens: 0, bytes_per_token: Ratio::default(), ..row(SONNET) };
     assert!(reason(nothing, "").starts_with("hold only 40 sessions"), "no ratio, no interval");

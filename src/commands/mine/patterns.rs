@@ -11,7 +11,7 @@ use crate::mine::tools::ToolUseRules;
 use crate::mine::{patterns, tables as mined};
 use crate::shell::context::Context;
 
-/// Print how often the nine patterns of Paper 3 occur, what they cost, and what answers them.
+/// Print how often nine wasteful patterns of tool calls occur (Paper 3), what they cost, and what answers them.
 ///
 /// Definitions: rules/patterns.toml. Tokens are estimated from bytes.
 #[derive(clap::Args, Debug)]

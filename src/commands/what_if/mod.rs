@@ -44,7 +44,7 @@ pub use args::PolicyArgs;
 /// or all.
 #[derive(clap::Args, Debug)]
 pub struct Args {
-    /// The policy.
+    /// Which policy: see above.
     #[arg(value_name = "POLICY")]
     pub policy: String,
     /// A file of parameters.

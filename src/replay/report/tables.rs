@@ -79,20 +79,10 @@ pub fn table(report: &ReplayReport) -> Table {
         .table()
 }
 
-/// What was replayed and what came of it, in sentences.
+/// What came of it, and what was replayed, in sentences.
 pub(super) fn summary(report: &ReplayReport) -> Vec<String> {
-    let mut lines = scope(report);
-    lines.extend(report.arms.iter().map(|arm| {
-        let Savings { dedup, encoder, combined } = arm.total.savings();
-        format!(
-            "{} formats, {}: dedup {} of all tokens, encoders {} of what was no repeat, combined {}",
-            arm.name,
-            report.reach_name(),
-            figure(dedup),
-            figure(encoder),
-            figure(combined)
-        )
-    }));
+    let mut lines: Vec<String> = report.arms.iter().map(|arm| saved(report, arm)).collect();
+    lines.extend(scope(report));
     lines.extend(proofs(report));
     let input = &report.input;
     let as_they_are = [
@@ -104,6 +94,20 @@ pub(super) fn summary(report: &ReplayReport) -> Vec<String> {
     let counted = as_they_are.into_iter().filter(|(count, _)| *count > 0);
     lines.extend(counted.map(|(count, what)| format!("{} {what}", thousands(count))));
     lines
+}
+
+/// What an arm saves, and by what.
+fn saved(report: &ReplayReport, arm: &ReplayArm) -> String {
+    let Savings { dedup, encoder, combined } = arm.total.savings();
+    format!(
+        "{} formats, {}: {} of {} tokens saved; deduplication {} of them, encoding {} of what was no repeat",
+        arm.name,
+        report.reach_name(),
+        figure(combined),
+        thousands(arm.total.baseline()),
+        figure(dedup),
+        figure(encoder)
+    )
 }
 
 /// What was replayed, and what part of the contexts that is.

@@ -450,7 +450,7 @@ fn cleared(
     let found = replayed(timeline, &params.micro, sheet);
     let done = clearings(timeline, &journal.take(), finished.run);
     PolicyShare {
-        tables: vec![("clearings of tool results in the log".to_owned(), report::clearings(&found))],
+        tables: vec![(report::CLEARINGS.to_owned(), report::clearings(&found))],
         details: json!({ "cleared": done, "logged": found }),
         ..PolicyShare::default()
     }

@@ -95,7 +95,7 @@ pub fn tables(found: &CompactionReport<'_>, bars: &CompactionBars) -> Vec<(Strin
         ("where automatic compactions began, by client version", edges(&found.placement)),
         ("edits whose source goes when all but the last human turns are cut", risk(&found.edit_ages)),
         ("age of the latest verbatim source of edits, in human turns", ages(&found.edit_ages)),
-        ("clearings of tool results in the log", clearings(&found.clearings)),
+        (CLEARINGS, clearings(&found.clearings)),
     ];
     let titled = all.into_iter().filter(|(_, table)| !table.is_empty());
     titled.map(|(title, table)| (title.to_owned(), table)).collect()
@@ -117,19 +117,23 @@ pub fn telemetry_tables(done: &Compactions, growth: &ContextGrowth) -> Vec<(Stri
     ]
 }
 
+/// The title of [`clearings`].
+pub const CLEARINGS: &str =
+    "clearings of tool results: by the client's rule and as logged, in tokens, then in results cleared";
+
 /// Clearings of the log beside what the rule would have cleared there.
 pub fn clearings(found: &ClearingsReplayed) -> Table {
     TableBuilder::of(&found.checks)
         .text("record", |check| check.record.chars().take(12).collect())
-        .count("tokens", |check| check.total_tokens)
+        .count("tokens by rule", |check| check.total_tokens)
         .number("tokens logged", |check| known(check.logged_total_tokens, thousands))
-        .count("freed", |check| check.saved_tokens)
+        .count("freed by rule", |check| check.saved_tokens)
         .number("freed logged", |check| known(check.logged_saved_tokens, thousands))
-        .count("both", |check| check.both)
+        .count("by both", |check| check.both)
         .count("only rule", |check| check.only_predicted)
         .count("only log", |check| check.only_logged)
-        .count("gone before", |check| check.unlogged)
-        .text("same set", |check| match (check.is_judged(), check.is_equal()) {
+        .count("gone unlogged", |check| check.unlogged)
+        .text("same results", |check| match (check.is_judged(), check.is_equal()) {
             (false, _) => "not judged: no log holds the results".to_owned(),
             (true, true) => "yes".to_owned(),
             (true, false) => "no".to_owned(),

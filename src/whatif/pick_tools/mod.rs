@@ -461,10 +461,8 @@ impl PickPolicy {
     }
 
     fn not_estimated(&self) -> Option<String> {
-        (self.inventory.source == DefinitionSource::Names).then(|| {
-            "unknown, needs --tool-catalog: logs hold no tool definitions, so nobody can say what hiding them saves"
-                .into()
-        })
+        (self.inventory.source == DefinitionSource::Names)
+            .then(|| "unknown: logs hold no tool definitions; bring them with --tool-catalog".into())
     }
 
     /// The verdict comes first, and in plain words.

@@ -75,9 +75,9 @@ pub fn summary(found: &PromptCache) -> Vec<String> {
     }
     if let Some((cause, sum)) = found.causes.iter().max_by_key(|(_, sum)| sum.cost_lost.units) {
         lines.push(format!(
-            "the most expensive cause of cache misses is {}: {}, {} tokens written again or billed in full, {} more than reading them",
+            "most of what cache misses cost came from: {} ({}), {} tokens written again or billed in full, {} more than reading them",
             cause.words(),
-            counted(sum.events, "break"),
+            counted(sum.events, "miss"),
             thousands(sum.tokens_again),
             cost(&sum.cost_lost)
         ));
@@ -242,7 +242,7 @@ fn causes(found: &PromptCache) -> Table {
     rows.sort_by_key(|(cause, sum)| (std::cmp::Reverse(sum.tokens_lost), **cause));
     TableBuilder::of(rows)
         .text("cause", |(cause, _)| cause.words().to_owned())
-        .count("breaks", |(_, sum)| sum.events)
+        .count("misses", |(_, sum)| sum.events)
         .count("tokens lost", |(_, sum)| sum.tokens_lost)
         .count("paid again", |(_, sum)| sum.tokens_again)
         .count("more than reading", |(_, sum)| sum.cost_lost.iet().round() as u64)

@@ -162,10 +162,7 @@ impl<'a> FilterSums<'a> {
             _ if !params.enabled => return None,
             _ if params.skip_cacheable => return None,
             _ if self.filter.prefixes.is_none() => "unknown: the size of the static prefix is not known here",
-            DefinitionSource::Names => {
-                "unknown, needs --tool-catalog: logs hold no tool definitions, so nobody can say what hiding \
-                              them saves"
-            }
+            DefinitionSource::Names => "unknown: logs hold no tool definitions; bring them with --tool-catalog",
             DefinitionSource::Inferred if self.leaves_nothing() => {
                 "unknown: system_tokens is as much as every static prefix, so nothing is left for definitions"
             }

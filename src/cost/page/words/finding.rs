@@ -132,8 +132,9 @@ impl Telling<'_> {
             }
         }
         let rest = names.split_off(names.len().min(self.top.unwrap_or(self.sheet.names_max)));
-        names.extend((!rest.is_empty()).then(|| counted(rest.len() as u64, &format!("other {kind}"))));
-        names.join(", ")
+        let others =
+            (!rest.is_empty()).then(|| format!(" and {}", counted(rest.len() as u64, &format!("other {kind}"))));
+        names.join(", ") + &others.unwrap_or_default()
     }
 
     /// The ends of an interval as this finding tells them: of a replay in shares of what was spent, else in money. None
