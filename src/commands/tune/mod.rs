@@ -6,7 +6,6 @@ mod claude_settings;
 mod from_claude_logs;
 pub mod history;
 mod lenders;
-mod realised;
 mod rules;
 mod search;
 mod show;
