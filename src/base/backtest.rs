@@ -7,6 +7,7 @@
 
 use std::collections::BTreeMap;
 
+use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
 use crate::base::bootstrap::{Resampling, SessionTrials, TAIL, below, interval};
@@ -122,13 +123,14 @@ impl PromiseCoverage {
         promise: Promise,
         cuts: &[SessionSplit],
         numbers: &BacktestNumbers,
-        judge: &dyn Fn(SessionSplit) -> Vec<JudgedCluster>,
+        judge: &(dyn Fn(SessionSplit) -> Vec<JudgedCluster> + Sync),
     ) -> Self {
+        let judged: Vec<Vec<JudgedCluster>> = cuts.par_iter().map(|&cut| judge(cut)).collect();
         let mut weeks = Vec::new();
         let mut clusters: BTreeMap<u64, (SessionTrials, u64)> = BTreeMap::new();
-        for &cut in cuts {
+        for (cut, judged) in cuts.iter().zip(judged) {
             let mut week = ForecastCoverage { week_ms: cut.week_ms, held: 0, judged: 0 };
-            for (cluster, (held, judged)) in judge(cut) {
+            for (cluster, (held, judged)) in judged {
                 (week.held, week.judged) = (week.held + held, week.judged + judged);
                 let (all, most) = clusters.entry(cluster).or_default();
                 (*all, *most) = ((all.0 + held, all.1 + judged), judged.max(*most));

@@ -6,6 +6,8 @@
 //! deterministic: the generator is SplitMix64 (Steele, Lea and Flood 2014) with a given seed, and sessions stand in a fixed
 //! order.
 
+use rayon::prelude::*;
+
 use crate::base::significance::quantile_above;
 
 /// How it is drawn.
@@ -108,18 +110,20 @@ pub fn sum_interval(values: &[f64], sessions: usize, resampling: &Resampling, ta
 /// The interval of a ratio of two sums over sessions; around the ratio in any case.
 fn ratio_interval(
     sessions: usize,
-    of_session: impl Fn(usize) -> (f64, f64),
+    of_session: impl Fn(usize) -> (f64, f64) + Sync,
     resampling: &Resampling,
     tail: f64,
 ) -> Option<(f64, f64)> {
     let seen = RatioSums::sum((0..sessions).map(&of_session));
     let ratio = seen.ratio()?;
-    let mut state = resampling.seed;
-    let samples = (0..resampling.samples).filter_map(|_| {
+    // Where the generator stands when the samples before are drawn.
+    let sample = |sample: u32| {
+        let mut state = resampling.seed.wrapping_add(STRIDE.wrapping_mul(u64::from(sample) * sessions as u64));
         let drawn = RatioSums::sum((0..sessions).map(|_| of_session(below(sessions, &mut state))));
         Some((drawn.ratio()?, drawn.error()))
-    });
-    let (lower, upper) = studentised(ratio, seen.error().unwrap_or(0.0), samples, tail)?;
+    };
+    let samples: Vec<_> = (0..resampling.samples).into_par_iter().filter_map(sample).collect();
+    let (lower, upper) = studentised(ratio, seen.error().unwrap_or(0.0), samples.into_iter(), tail)?;
     Some((lower.min(ratio), upper.max(ratio)))
 }
 
@@ -153,9 +157,12 @@ pub(crate) fn below(end: usize, state: &mut u64) -> usize {
     ((u128::from(next(state)) * end as u128) >> 64) as usize
 }
 
+/// What each number moves the generator on by.
+const STRIDE: u64 = 0x9E37_79B9_7F4A_7C15;
+
 /// The next number of SplitMix64.
 pub(crate) fn next(state: &mut u64) -> u64 {
-    *state = state.wrapping_add(0x9E37_79B9_7F4A_7C15);
+    *state = state.wrapping_add(STRIDE);
     let mixed = (*state ^ (*state >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
     let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
     mixed ^ (mixed >> 31)

@@ -60,8 +60,8 @@ impl ProposalGate {
         let (places, sessions) = ([all, host], log.starts().len());
         let (asked, annotations) = (findings.clone(), &responses.annotations);
         let scenario = laid.scenario(now);
-        let ground = |place| EffectsBaseline::new(&laid.pieces, scenario.within(place, &laid.skeleton));
-        let grounds = &responses.install(|| places.map(ground));
+        let ground = |place: usize| EffectsBaseline::new(&laid.pieces, scenario.within(places[place], &laid.skeleton));
+        let grounds = &responses.install(|| in_both(ground));
         let judged = |grounds: &[EffectsBaseline<'_>; 2], written: &[usize]| -> Result<RoundOutcome> {
             let (findings, groups) = (&asked, groups(&asked, written));
             let bench =
@@ -187,7 +187,12 @@ fn under<'l>(
     settings: &Settings,
 ) -> [EffectsBaseline<'l>; 2] {
     let scenario = laid.scenario(settings);
-    [0, 1].map(|place| grounds[place].under(scenario.within(places[place], &laid.skeleton)))
+    in_both(|place| grounds[place].under(scenario.within(places[place], &laid.skeleton)))
+}
+
+/// Something in both places, side by side.
+fn in_both<T: Send>(of_place: impl Fn(usize) -> T + Sync) -> [T; 2] {
+    rayon::join(|| of_place(0), || of_place(1)).into()
 }
 
 impl<'b> ProposalReplay<'b> {
@@ -200,11 +205,12 @@ impl<'b> ProposalReplay<'b> {
 
     /// What configurations save more than another one, in both places.
     fn effects(&self, grounds: &[EffectsBaseline<'_>; 2], cells: &[Settings]) -> Vec<Option<SavedInBoth>> {
-        let scenarios: Vec<Scenario> = cells.iter().map(|cell| self.laid.scenario(cell)).collect();
-        let [all, host] = [0, 1].map(|place| {
+        let scenarios: Vec<Scenario> = cells.par_iter().map(|cell| self.laid.scenario(cell)).collect();
+        let of_place = |place: usize| {
             let within = |scenario: &Scenario| scenario.within(self.places[place], &self.laid.skeleton);
             grounds[place].effects(&scenarios.iter().map(within).collect::<Vec<_>>())
-        });
+        };
+        let [all, host] = in_both(of_place);
         all.into_iter().zip(host).map(|(all, host)| Some([all?, host?])).collect()
     }
 

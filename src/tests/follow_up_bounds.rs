@@ -171,7 +171,7 @@ fn cuts_lie_between_weeks_and_leave_enough_on_both_sides() {
 #[test]
 fn coverage_passes_fails_or_stays_open_by_its_whole_interval() {
     let cuts: Vec<SessionSplit> = (0..30).map(|week| SessionSplit { week_ms: week, known: 1 }).collect();
-    let verdict = |promise: Promise, held: &dyn Fn(i64) -> u64| {
+    let verdict = |promise: Promise, held: &(dyn Fn(i64) -> u64 + Sync)| {
         let coverage = PromiseCoverage::of(("x", "things"), promise, &cuts, &backtest(), &|cut| {
             vec![(cut.week_ms as u64, (held(cut.week_ms), 20))]
         });
