@@ -16,6 +16,9 @@ pub const DEPTH_MAX: usize = 1024;
 /// Up to here the end of a string is looked for block by block: most strings are short, and starting a search takes longer.
 const NEAR_BLOCKS: usize = 4;
 
+/// So many digits fit into 64 bits, whichever they are.
+const DIGITS_MAX: usize = 18;
+
 /// What ends a run of plain text: a quote or a backslash.
 const ENDS: [(u8, u8); 2] = [(b'"', b'"'), (b'\\', b'\\')];
 
@@ -243,6 +246,8 @@ impl<'a> Cursor<'a> {
     }
 
     /// The string that stands here.
+    // Where it is called, what it returns need not go through memory.
+    #[inline]
     pub fn string(&mut self) -> JsonResult<RawStr<'a>> {
         self.skip_space();
         self.expect(b'"')?;
@@ -326,6 +331,26 @@ impl<'a> Cursor<'a> {
             self.digits()?;
         }
         Ok(self.since(start))
+    }
+
+    /// The number that stands here if it is spelled as nearly all are: digits alone, as many as cannot overflow. Else the
+    /// cursor stays where it is.
+    #[inline]
+    pub fn plain_number(&mut self) -> Option<i64> {
+        let (mut number, mut digits) = (0, 0);
+        while let Some(digit @ b'0'..=b'9') = self.bytes.get(self.pos + digits) {
+            if digits == DIGITS_MAX {
+                return None;
+            }
+            number = number * 10 + i64::from(digit - b'0');
+            digits += 1;
+        }
+        let is_longer = matches!(self.bytes.get(self.pos + digits), Some(b'.' | b'e' | b'E'));
+        if digits == 0 || is_longer || digits > 1 && self.bytes[self.pos] == b'0' {
+            return None;
+        }
+        self.pos += digits;
+        Some(number)
     }
 
     fn skip_byte(&mut self, wanted: &[u8]) -> bool {

@@ -1,8 +1,6 @@
 //! The fields of a recorded response as they stand on the line: which names are known, what kind of value each must
 //! have, and what was found. Nothing is allocated here.
 
-use std::ops::RangeInclusive;
-
 use crate::base::damage::Reason;
 use crate::base::json::{Cursor, JsonKind, RawStr};
 use crate::logs::field::{FieldResult, span};
@@ -139,8 +137,8 @@ impl FieldKind {
     fn read<'a>(self, cursor: &mut Cursor<'a>, slot: &mut FieldValue<'a>) -> FieldResult<()> {
         match (self, cursor.shape()?) {
             (Self::Text, JsonKind::String) => *slot = FieldValue::Text(cursor.string()?),
-            (Self::Count(most), JsonKind::Number) => *slot = whole(cursor.number()?, 0..=i64::from(most)),
-            (Self::Time, JsonKind::Number) => *slot = whole(cursor.number()?, 0..=TIME_MS_MAX),
+            (Self::Count(most), JsonKind::Number) => whole(cursor, most.into(), slot)?,
+            (Self::Time, JsonKind::Number) => whole(cursor, TIME_MS_MAX, slot)?,
             (Self::Flag, JsonKind::Bool) => *slot = FieldValue::Whole(cursor.boolean()?.into()),
             (Self::Rate, JsonKind::Number) => {
                 *slot = real(cursor.number()?, |rate| (RATE_MIN..=1.0).contains(&rate));
@@ -156,20 +154,22 @@ impl FieldKind {
     }
 }
 
-/// A whole number in a range, from its literal text.
-pub(super) fn whole(text: &[u8], range: RangeInclusive<i64>) -> FieldValue<'static> {
-    let number = match text {
-        // As many digits as cannot overflow, which is nearly every number.
-        [b'0'..=b'9', ..] if text.len() <= 18 && text.iter().all(u8::is_ascii_digit) => {
-            text.iter().fold(0, |number, digit| number * 10 + i64::from(digit - b'0'))
+/// Reads the whole number at the cursor, from 0 to `most`, into its slot.
+pub(super) fn whole(cursor: &mut Cursor<'_>, most: i64, slot: &mut FieldValue<'_>) -> FieldResult<()> {
+    let number = match cursor.plain_number() {
+        Some(number) => Some(number),
+        None => {
+            let text = cursor.number()?;
+            if text.iter().any(|byte| matches!(byte, b'.' | b'e' | b'E')) {
+                *slot = FieldValue::Mistyped;
+                return Ok(());
+            }
+            std::str::from_utf8(text).ok().and_then(|text| text.parse().ok())
         }
-        _ if text.iter().any(|byte| matches!(byte, b'.' | b'e' | b'E')) => return FieldValue::Mistyped,
-        _ => match std::str::from_utf8(text).map(str::parse) {
-            Ok(Ok(number)) => number,
-            _ => return FieldValue::OutOfRange,
-        },
     };
-    if range.contains(&number) { FieldValue::Whole(number) } else { FieldValue::OutOfRange }
+    let possible = number.filter(|number| (0..=most).contains(number));
+    *slot = possible.map_or(FieldValue::OutOfRange, FieldValue::Whole);
+    Ok(())
 }
 
 fn real(text: &[u8], possible: impl Fn(f64) -> bool) -> FieldValue<'static> {
