@@ -6,6 +6,7 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use crate::base::data::Data;
+use crate::base::id::work;
 use crate::base::words::hash;
 use crate::logs::timeline::requests::{Marks, Timeline};
 use crate::tests::timeline_builder::{Story, change_word};
@@ -326,6 +327,22 @@ fn tools_of(words: &[Vec<&str>]) -> Value {
         json!({ "name": format!("t{number}"), "description": words.join(" "), "input_schema": {} })
     });
     json!(tools.collect::<Vec<_>>())
+}
+
+#[test]
+fn only_tools_that_share_a_word_are_scored() {
+    let steps = |count: usize| {
+        let words: Vec<String> = (0..count).map(|number| format!("word{number}")).collect();
+        let tools: Vec<(&str, &str)> = words.iter().map(|word| (word.as_str(), "")).collect();
+        let asked: Vec<[&str; 1]> = words.iter().map(|word| [word.as_str()]).collect();
+        let turns: Vec<(&[&str], &[&str])> = asked.iter().map(|word| (&word[..], &word[..])).collect();
+        let (timeline, tools) = (log(&turns), catalog(&tools));
+        let policy = policy(&timeline, &params(), Some(&tools));
+        assert_eq!(policy.picks(&timeline, 0)[count / 2].picks[0].tool, words[count / 2]);
+        work::of(|| drop(policy.outcome(&timeline)))
+    };
+    let [few, many] = [50, 200].map(steps);
+    assert!(many < 6 * few, "linear in turns and tools: {few} steps, then {many}");
 }
 
 proptest! {

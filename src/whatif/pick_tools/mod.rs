@@ -12,7 +12,7 @@ use std::ops::Range;
 use serde::Deserialize;
 
 use crate::base::error::{Error, Result};
-use crate::base::id::Id;
+use crate::base::id::{Id, IdMap};
 use crate::logs::timeline::requests::Timeline;
 use crate::logs::timeline::words::Word;
 use crate::logs::trace::Place;
@@ -186,6 +186,8 @@ const PPM: u128 = 1_000_000;
 impl Score {
     /// The score of a tool's words for a query's; both hold counts by hash.
     pub fn new(overlap: Overlap, query: &Bag, tool: &[(u64, u32)]) -> Self {
+        #[cfg(test)]
+        crate::base::id::work::step();
         let shared = tool.iter().filter(|(word, _)| query.contains_key(word)).count() as u64;
         let (q, t) = (query.len() as u64, tool.len() as u64);
         let (numerator, denominator) = match overlap {
@@ -236,19 +238,24 @@ fn cosine_squared(query: &Bag, tool: &[(u64, u32)]) -> (u64, u64) {
     (dot * dot, norms)
 }
 
+/// Indices of the tools that have a word, by the word's hash.
+type ToolsByWord = IdMap<u64, Vec<u32>>;
+
 /// Ranks tools for queries.
 pub struct Picker<'a> {
     inventory: &'a Inventory,
+    by_word: &'a ToolsByWord,
     queries: Queries<'a>,
     params: &'a Params,
     min_score_ppm: u64,
 }
 
 impl<'a> Picker<'a> {
-    /// For one timeline.
-    pub fn new(timeline: &'a Timeline, inventory: &'a Inventory, stop: &'a StopWords, params: &'a Params) -> Self {
+    /// What a policy picks by, for one timeline.
+    fn new(timeline: &'a Timeline, policy: &'a PickPolicy) -> Self {
+        let PickPolicy { inventory, by_word, stop, params, .. } = policy;
         let min_score_ppm = (params.min_score * 1e6).round() as u64;
-        Self { inventory, queries: Queries::new(timeline, stop, |text| &text.words), params, min_score_ppm }
+        Self { inventory, by_word, queries: Queries::new(timeline, stop, |text| &text.words), params, min_score_ppm }
     }
 
     /// What is asked for at a request of a turn.
@@ -264,8 +271,12 @@ impl<'a> Picker<'a> {
 
     /// All tools that score enough and may be picked, best first. Ties: more shared words, then catalog order.
     pub fn ranked(&self, query: &Bag) -> Vec<(u32, Score)> {
-        let tools = (0u32..).zip(&self.inventory.tools).filter(|(_, tool)| self.may_pick(tool));
-        let scored = tools.map(|(index, tool)| (index, Score::new(self.params.overlap, query, &tool.words)));
+        // What shares no word scores nothing.
+        let sharing = || query.keys().filter_map(|word| self.by_word.get(word)).flatten().copied().collect();
+        let tools = if self.min_score_ppm > 0 { sharing() } else { self.inventory.all() };
+        let tools = tools.into_iter().map(|index| (index, &self.inventory.tools[index as usize]));
+        let safe = tools.filter(|(_, tool)| self.may_pick(tool));
+        let scored = safe.map(|(index, tool)| (index, Score::new(self.params.overlap, query, &tool.words)));
         let mut good = scored.filter(|(_, score)| score.is_at_least(self.min_score_ppm)).collect::<Vec<_>>();
         good.sort_by(|(at, one), (other_at, other)| {
             other.compare(one).then_with(|| (Reverse(one.shared), at).cmp(&(Reverse(other.shared), other_at)))
@@ -324,6 +335,7 @@ pub struct PickPolicy {
     rules: Rules,
     stop: StopWords,
     inventory: Inventory,
+    by_word: ToolsByWord,
     handling: Handling,
     prefixes: Option<Vec<u64>>,
     catalog_notes: Vec<String>,
@@ -343,15 +355,15 @@ impl PickPolicy {
             continuation_all: false,
             every_request: params.scope == PickScope::Request,
         };
+        let mut by_word = ToolsByWord::default();
+        for (index, tool) in (0..).zip(&inventory.tools) {
+            tool.words.iter().for_each(|(word, _)| by_word.entry(*word).or_default().push(index));
+        }
         let (params, rules, stop) = (params.clone(), rules.clone(), tools.stop.clone());
         let prefixes = prefixes.map(<[u64]>::to_vec);
         let mut catalog_notes = tools.notes();
         catalog_notes.extend(inventory.unknown(&params.always, tools));
-        Self { params, rules, stop, inventory, handling, prefixes, catalog_notes }
-    }
-
-    fn picker<'a>(&'a self, timeline: &'a Timeline) -> Picker<'a> {
-        Picker::new(timeline, &self.inventory, &self.stop, &self.params)
+        Self { params, rules, stop, inventory, by_word, handling, prefixes, catalog_notes }
     }
 
     /// What was picked on all main threads, by the request before which it was.
@@ -363,7 +375,7 @@ impl PickPolicy {
 
     /// What was picked for every turn (or request) of a chain, with reasons.
     pub fn picks(&self, timeline: &Timeline, chain: u32) -> Vec<Picks> {
-        let picker = self.picker(timeline);
+        let picker = Picker::new(timeline, self);
         let asked = |turn: &Range<u32>| match self.params.scope {
             PickScope::Turn => turn.start..turn.start + 1,
             PickScope::Request => turn.clone(),
@@ -399,7 +411,7 @@ impl PickPolicy {
 
     /// Recall, empty turns, what was needed and not safe.
     pub fn outcome(&self, timeline: &Timeline) -> PickTools {
-        let picker = self.picker(timeline);
+        let picker = Picker::new(timeline, self);
         let mut found = PickTools {
             catalog: facts(&self.inventory),
             stop_version: self.stop.version,
@@ -489,7 +501,7 @@ impl PickPolicy {
 
 impl Chains for PickPolicy {
     fn plan(&self, timeline: &Timeline, chain: u32) -> ToolPlan {
-        let picker = self.picker(timeline);
+        let picker = Picker::new(timeline, self);
         // Nobody types to a subagent: it keeps its tools.
         let select = |turns: &[Range<u32>], request| match timeline.chain(chain).place {
             Place::Main => picker.select(turns, request),
