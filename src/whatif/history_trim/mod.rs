@@ -185,8 +185,11 @@ impl HistoryTrim {
     /// Sends what came since the request before as it is, behind what was sent then.
     fn go_on(&mut self, given: Given<'_>, view: &mut ContextView, known: usize) {
         view.follow(given.view, given.kept, given.kept);
-        let ChainHistory { conversation, before, request, .. } = &mut self.history;
+        let ChainHistory { conversation, before, request, plain, .. } = &mut self.history;
         let came = &view.items[given.kept..];
+        if self.rule.params.sticky {
+            plain.extend_from_slice(came);
+        }
         if let Some(before) = before {
             before.plan.fates.resize(conversation.messages.len(), MessageFate::default());
             before.items.extend_from_slice(came);
@@ -210,11 +213,11 @@ impl HistoryTrim {
         let sent = self.carry_out(moment.timeline, &plan, &mut view.items);
         self.notice(moment, &plan, output);
 
-        let ChainHistory { conversation, before, request, .. } = &mut self.history;
+        let ChainHistory { conversation, before, request, memory, .. } = &mut self.history;
         let messages = &conversation.messages;
         let as_before = || match self.rule.params.sticky {
             true => plan.clone(),
-            false => self.rule.plan_as(!plan.is_continuation, messages, view.prefix.tokens, |_| None),
+            false => self.rule.plan_as(!plan.is_continuation, memory, messages, view.prefix.tokens),
         };
         *request = TrimOutcome::with_ages(&self.rule.sheet.report.ages);
         request.count(messages, &plan, &sent);
@@ -230,6 +233,9 @@ impl HistoryTrim {
 
     /// What the rule itself breaks.
     fn notice(&mut self, moment: &RequestMoment<'_>, plan: &TrimPlan, output: &mut StageOutput) {
+        if !plan.fates.iter().any(|fate| fate.is_dropped) {
+            return;
+        }
         if plan.protected_dropped() > 0 {
             output.noticed.push(Noticed { class: BreakClass::ProtectedDropped, call: NONE });
         }
@@ -289,14 +295,18 @@ impl Stage for HistoryTrim {
         }
         let reading =
             MessageReading { timeline, sizes: &self.sizes, counts_user_role: self.rule.params.counts_user_role() };
-        let ChainHistory { conversation, before, .. } = &mut self.history;
+        let ChainHistory { conversation, before, sticky, .. } = &mut self.history;
         let (known, is_whole) = (conversation.messages.len(), conversation.is_read(given.kept));
         let goes_on = conversation.follow(&reading, &given.view.items, given.kept);
         if !goes_on {
             *before = None;
         }
-        let stands = |before: &Before| self.rule.stands(&before.plan, &conversation.messages, known);
-        let kept = if is_whole && view.prefix == given.view.prefix && before.as_ref().is_some_and(stands) {
+        let messages = &conversation.messages;
+        let stands =
+            |before: &Before| self.rule.stands(&before.plan, messages, known) && !sticky.knows(&messages[known..]);
+        // Where something is dropped, what comes may have lost its other half.
+        let is_all_sent = is_whole && view.items.len() == given.kept && view.prefix == given.view.prefix;
+        let kept = if is_all_sent && before.as_ref().is_some_and(stands) {
             self.go_on(given, view, known);
             given.kept
         } else {

@@ -272,7 +272,7 @@ impl Before {
         &self,
         plan: &TrimPlan,
         items: &[Item],
-        as_before: impl Fn() -> TrimPlan,
+        as_before: impl FnOnce() -> TrimPlan,
     ) -> Option<(BreakCause, u64)> {
         let same = self.items.iter().zip(items).take_while(|(before, now)| before == now).count();
         if same == self.items.len() {
@@ -283,7 +283,7 @@ impl Before {
     }
 
     /// Why the first message whose fate changed has another one.
-    fn cause(&self, plan: &TrimPlan, as_before: impl Fn() -> TrimPlan) -> Option<BreakCause> {
+    fn cause(&self, plan: &TrimPlan, as_before: impl FnOnce() -> TrimPlan) -> Option<BreakCause> {
         let mut both = self.plan.fates.iter().zip(&plan.fates);
         let place = both.position(|(before, now)| before != now)?;
         let (before, now) = (self.plan.fates[place], plan.fates[place]);

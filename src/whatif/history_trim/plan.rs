@@ -67,13 +67,32 @@ impl TrimRule {
         prefix_tokens: u64,
         fate: impl Fn(&TrimMessage) -> Option<MessageFate>,
     ) -> TrimPlan {
-        self.plan_as(is_continuation(messages), messages, prefix_tokens, fate)
+        let is_continuation = is_continuation(messages);
+        let (boundary, tokens_max) = self.split(is_continuation, messages);
+        let caps = Caps::new(&self.sheet.caps, tokens_max, boundary, self.params.overrides());
+        let decide = |(place, message): (usize, &TrimMessage)| match fate(message) {
+            Some(fate) => fate,
+            None if place < boundary => self.old(message, caps, place, boundary),
+            None => MessageFate::default(),
+        };
+        let fates = messages.iter().enumerate().map(decide).collect();
+        self.dropped(TrimPlan { fates, boundary, is_continuation }, messages, prefix_tokens, tokens_max)
     }
 
     /// The same as without any fate given. What became of old messages before any was dropped depends on where the boundary
     /// stands and on nothing else in one conversation, so it is remembered from one request to the next.
     pub fn plan_on(&self, memory: &mut Memory, messages: &[TrimMessage], prefix_tokens: u64) -> TrimPlan {
-        let is_continuation = is_continuation(messages);
+        self.plan_as(is_continuation(messages), memory, messages, prefix_tokens)
+    }
+
+    /// The same, whether the request continues a chain of tool calls or not.
+    pub(crate) fn plan_as(
+        &self,
+        is_continuation: bool,
+        memory: &mut Memory,
+        messages: &[TrimMessage],
+        prefix_tokens: u64,
+    ) -> TrimPlan {
         let (boundary, tokens_max) = self.split(is_continuation, messages);
         let old = &mut memory.0[usize::from(is_continuation)];
         if old.as_ref().is_none_or(|old| old.len() != boundary) {
@@ -101,7 +120,7 @@ impl TrimRule {
         }
         let is_continuation = is_continuation(messages);
         let (keep_recent, tokens_max) = self.limits(is_continuation);
-        let is_bound = self.params.sticky || keep_recent == 0 || tokens_max < UNLIMITED;
+        let is_bound = keep_recent == 0 || tokens_max < UNLIMITED;
         !self.params.is_on() || !is_bound && plan.is_continuation == is_continuation
     }
 
@@ -113,25 +132,6 @@ impl TrimRule {
         } else {
             (self.params.keep_recent_exchanges, self.params.max_history_tokens)
         }
-    }
-
-    /// As [`Self::plan`], whether the request continues a chain of tool calls or not.
-    pub(crate) fn plan_as(
-        &self,
-        is_continuation: bool,
-        messages: &[TrimMessage],
-        prefix_tokens: u64,
-        fate: impl Fn(&TrimMessage) -> Option<MessageFate>,
-    ) -> TrimPlan {
-        let (boundary, tokens_max) = self.split(is_continuation, messages);
-        let caps = Caps::new(&self.sheet.caps, tokens_max, boundary, self.params.overrides());
-        let decide = |(place, message): (usize, &TrimMessage)| match fate(message) {
-            Some(fate) => fate,
-            None if place < boundary => self.old(message, caps, place, boundary),
-            None => MessageFate::default(),
-        };
-        let fates = messages.iter().enumerate().map(decide).collect();
-        self.dropped(TrimPlan { fates, boundary, is_continuation }, messages, prefix_tokens, tokens_max)
     }
 
     /// What becomes of an old message that is not dropped.
@@ -224,6 +224,11 @@ pub(crate) struct Sticky {
 }
 
 impl Sticky {
+    /// Whether one of these messages was changed before.
+    pub fn knows(&self, messages: &[TrimMessage]) -> bool {
+        messages.iter().any(|message| self.fates.contains_key(&message.id))
+    }
+
     /// What becomes of these messages. `plain` is what the plain rule would do, `plain_breaks` whether that would break a
     /// prefix.
     pub fn plan(
