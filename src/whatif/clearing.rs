@@ -19,7 +19,7 @@ use crate::whatif::sim::breakage::detect::ShownBlocks;
 use crate::whatif::sim::breakage::rows::BreakClass;
 use crate::whatif::sim::simulator::SimulatedRun;
 use crate::whatif::sim::view::{
-    ContextView, ForkPoints, Given, Item, ItemKey, Noticed, RequestMoment, Stage, StageJournal, StageOutput,
+    ContextView, ForkPoints, Given, Item, ItemKey, Noticed, RequestMoment, Stage, StageJournal, StageOutput, item_of,
 };
 
 /// One result that was cleared.
@@ -40,6 +40,8 @@ pub struct Micro {
     journal: StageJournal<Cleared>,
     cleared: BTreeSet<u32>,
     results: Results,
+    /// Items of the context as it was left at the request before.
+    left: usize,
     /// What is cleared stays so in what is forked off.
     forks: ForkPoints<BTreeSet<u32>>,
 }
@@ -48,7 +50,7 @@ impl Micro {
     /// Every result that is cleared is written to `journal`.
     pub fn new(params: MicroParams, sheet: CompactionThresholds, journal: StageJournal<Cleared>) -> Self {
         let (cleared, results, forks) = (BTreeSet::new(), Results::default(), ForkPoints::default());
-        Self { params, sheet, journal, cleared, results, forks }
+        Self { params, sheet, journal, cleared, results, left: 0, forks }
     }
 
     /// Whether the client counts and clears results of the block's tool.
@@ -92,36 +94,45 @@ impl Micro {
         Some(ResultSize { tokens, cleared_tokens, is_free })
     }
 
-    /// Places of the items that are to be cleared now.
-    fn chosen(&self, moment: &RequestMoment<'_>, view: &ContextView) -> Vec<usize> {
+    /// Places of the items that are to be cleared now. `kept` leading items stand as they were left at the request before.
+    fn chosen(&self, moment: &RequestMoment<'_>, view: &ContextView, kept: usize) -> Vec<usize> {
         if self.results.tokens <= self.params.target_tokens {
             return Vec::new();
         }
+        let Results { all, free, .. } = &self.results;
         let cached = self.cached(moment);
-        let results = &self.results.all;
-        let protected = results.len().saturating_sub(self.params.protect_last);
-        let is_cached = |place: usize| view.items[place].key.block().is_some_and(|block| cached.contains(&block));
+        // As long as no stage behind has left anything out, what was sent before stands where it stood.
+        let stood = if moment.before.is_some_and(|before| before.items.len() == self.left) { kept } else { 0 };
+        let free = &free[free.partition_point(|&index| all[index].0 < cached.len().min(stood))..];
+        let protected = all.len().saturating_sub(self.params.protect_last);
         let size = |&index: &usize| {
-            let (place, size) = results[index];
-            ResultSize { is_free: index < protected && !is_cached(place), ..size }
+            #[cfg(test)]
+            crate::base::id::work::step();
+            let (place, size) = all[index];
+            let is_sent = |block: u32| item_of(cached, block).is_some();
+            let is_cached = place >= stood && view.items[place].key.block().is_some_and(is_sent);
+            ResultSize { is_free: index < protected && !is_cached, ..size }
         };
-        let sizes: Vec<ResultSize> = self.results.free.iter().map(size).collect();
+        let sizes: Vec<ResultSize> = free.iter().map(size).collect();
         let others = self.results.tokens - sizes.iter().map(|result| result.tokens).sum::<u64>();
         let target = self.params.target_tokens.saturating_sub(others);
         let chosen = plan(&sizes, target, self.params.min_saving_tokens);
-        chosen.into_iter().map(|free| results[self.results.free[free]].0).collect()
+        chosen.into_iter().map(|at| all[free[at]].0).collect()
     }
 
     /// What a cache holds of the context that was sent before, as all stages left it, where that is to be left alone.
-    fn cached(&self, moment: &RequestMoment<'_>) -> BTreeSet<u32> {
-        let Some(before) = moment.before.filter(|_| self.params.only_uncached) else { return BTreeSet::new() };
-        let mut end = before.prefix.tokens;
-        let is_cached = |item: &&Item| {
-            let start = end;
-            end += u64::from(item.tokens);
-            start < moment.cached_before
+    fn cached<'m>(&self, moment: &RequestMoment<'m>) -> &'m [Item] {
+        let Some(before) = moment.before.filter(|_| self.params.only_uncached) else { return &[] };
+        let mut start = moment.sent_before.unwrap_or_else(|| before.tokens());
+        // Mostly all but the end is cached.
+        let is_new = |item: &&Item| {
+            #[cfg(test)]
+            crate::base::id::work::step();
+            start = start.saturating_sub(item.tokens.into());
+            start >= moment.cached_before
         };
-        before.items.iter().take_while(is_cached).filter_map(|item| item.key.block()).collect()
+        let new = before.items.iter().rev().take_while(is_new).count();
+        &before.items[..before.items.len() - new]
     }
 
     fn clear(&mut self, moment: &RequestMoment<'_>, item: &mut Item, output: &mut StageOutput) {
@@ -145,6 +156,7 @@ impl Micro {
 impl Stage for Micro {
     fn begin(&mut self, timeline: &Timeline, chain: u32) {
         self.cleared = self.forks.take(timeline, chain).unwrap_or_default();
+        self.left = 0;
     }
 
     fn may_change(&self, timeline: &Timeline, chain: u32, _: u64) -> bool {
@@ -173,11 +185,12 @@ impl Stage for Micro {
                 self.results.push(place, size);
             }
         }
-        let chosen = self.chosen(moment, view);
+        let chosen = self.chosen(moment, view, given.kept);
         for &place in &chosen {
             self.clear(moment, &mut view.items[place], output);
         }
         self.results.clear(&chosen);
+        self.left = view.items.len();
         self.forks.keep(moment.timeline, moment.request, || self.cleared.clone());
         chosen.first().map_or(given.kept, |&first| given.kept.min(first))
     }
@@ -211,7 +224,9 @@ impl Results {
     /// Those at these places were cleared.
     fn clear(&mut self, places: &[usize]) {
         let Self { all, free, tokens } = self;
-        free.retain(|&index| {
+        let Some(&first) = places.first() else { return };
+        let mut behind = free.split_off(free.partition_point(|&index| all[index].0 < first));
+        behind.retain(|&index| {
             let (place, size) = &mut all[index];
             let is_cleared = places.binary_search(place).is_ok();
             if is_cleared {
@@ -220,6 +235,7 @@ impl Results {
             }
             !is_cleared
         });
+        free.append(&mut behind);
     }
 }
 

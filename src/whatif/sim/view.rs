@@ -77,27 +77,32 @@ impl ContextView {
         self.items.extend_from_slice(&other.items[from..]);
     }
 
-    /// The item of a block, if it is there. Blocks stand in the order of the timeline, whatever stands between them.
+    /// The item of a block, if it is there.
     pub fn block(&self, block: u32) -> Option<&Item> {
-        let (mut low, mut high) = (0, self.items.len());
-        while low < high {
-            #[cfg(test)]
-            crate::base::id::work::step();
-            let middle = low.midpoint(high);
-            let known = |at: usize| Some((at, self.items[at].key.block()?));
-            match (middle..high).find_map(known) {
-                Some((at, here)) if here == block => return self.items.get(at),
-                Some((at, here)) if here < block => low = at + 1,
-                _ => high = middle,
-            }
-        }
-        None
+        item_of(&self.items, block)
     }
 
     /// Whether the context still shows this occurrence.
     pub fn shows(&self, occurrence: &Occurrence) -> bool {
         self.block(occurrence.block).is_some_and(|item| occurrence.end_chars <= item.kept_chars)
     }
+}
+
+/// The item of a block, if it is there. Blocks stand in the order of the timeline, whatever stands between them.
+pub fn item_of(items: &[Item], block: u32) -> Option<&Item> {
+    let (mut low, mut high) = (0, items.len());
+    while low < high {
+        #[cfg(test)]
+        crate::base::id::work::step();
+        let middle = low.midpoint(high);
+        let known = |at: usize| Some((at, items[at].key.block()?));
+        match (middle..high).find_map(known) {
+            Some((at, here)) if here == block => return items.get(at),
+            Some((at, here)) if here < block => low = at + 1,
+            _ => high = middle,
+        }
+    }
+    None
 }
 
 /// Tokens of some items.
