@@ -87,8 +87,6 @@ struct ChainState {
     gate: AttemptGate,
     cut: Option<Cut>,
     splice: Splice,
-    /// The context without the log's own compactions.
-    joined: ContextView,
     /// Where the kept part began in what was given last; none where nothing was cut.
     from: Option<usize>,
     /// How many leading items of the context were looked through in vain for a place to cut at.
@@ -304,12 +302,11 @@ impl Stage for Compaction {
     ) -> usize {
         let had = view.items.len();
         let mut kept = if self.params.real == Real::Ignore {
-            let mut joined = std::mem::take(&mut self.chain.joined);
-            joined.follow(given.view, 0, 0);
-            self.chain.splice.apply(moment.timeline, moment.request, &self.tokens, &mut joined);
             output.window = Some(self.params.window);
-            let kept = self.cut(moment, Given { view: &joined, kept: 0 }, view);
-            self.chain.joined = joined;
+            let mut splice = std::mem::take(&mut self.chain.splice);
+            let kept = splice.apply(moment.timeline, moment.request, &self.tokens, given);
+            let kept = self.cut(moment, Given { view: &splice.joined, kept }, view);
+            self.chain.splice = splice;
             kept
         } else {
             self.cut(moment, given, view)

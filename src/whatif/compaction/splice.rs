@@ -12,15 +12,17 @@ use crate::logs::timeline::requests::{Block, BlockKind, NONE, SegmentCause, Time
 use crate::whatif::compaction::params::Align;
 use crate::whatif::sim::breakage::detect::root_of;
 use crate::whatif::sim::laid_out::item;
-use crate::whatif::sim::view::{ContextView, Item, ItemKey};
+use crate::whatif::sim::view::{ContextView, Given, Item, ItemKey};
 
 /// What is remembered along a chain.
 #[derive(Clone, Default, Debug)]
 pub struct Splice {
     /// By the segment that a compaction opens: a conversation may go back to before its last one.
     joints: BTreeMap<u32, Joint>,
-    /// Segment and context of the last request.
-    seen: Option<(u32, Vec<Item>)>,
+    /// Segment of the last request, and the one that a compaction or the chain opened before it.
+    seen: Option<[u32; 2]>,
+    /// The context of the last request.
+    pub joined: ContextView,
 }
 
 /// One compaction of the log, taken out.
@@ -28,34 +30,47 @@ pub struct Splice {
 struct Joint {
     before: Vec<Item>,
     brought: Vec<ItemKey>,
+    /// How many of these the context of the log has, and among how many leading items.
+    left_out: (usize, usize),
 }
 
 impl Splice {
-    /// Puts what came before the log's compactions in front of the `view` of a request. `tokens` are the sizes of
-    /// [`Timeline::blocks`].
-    pub fn apply(&mut self, timeline: &Timeline, request: u32, tokens: &[u32], view: &mut ContextView) {
+    /// Puts what came before the log's compactions in front of what is given for a request. `tokens` are the sizes of
+    /// [`Timeline::blocks`]. Returns how many leading items stayed.
+    pub fn apply(&mut self, timeline: &Timeline, request: u32, tokens: &[u32], given: Given<'_>) -> usize {
         let segment = timeline.request(request).segment;
-        let root = root_of(timeline, segment);
-        let is_new = self.seen.as_ref().is_none_or(|&(last, _)| last != segment);
+        let now = [segment, root_of(timeline, segment)];
+        let [_, root] = now;
+        let before = self.seen.replace(now);
+        let is_new = before.is_none_or(|[last, _]| last != segment);
         if is_new && root == segment && timeline.segments[segment as usize].cause == SegmentCause::Compaction {
-            let joint = self.joint(timeline, segment, tokens);
+            let joint = before.and_then(|_| self.joint(timeline, segment, tokens)).unwrap_or_default();
             self.joints.insert(segment, joint);
         }
-        if let Some(joint) = self.joints.get(&root) {
-            view.items.retain(|item| !joint.brought.contains(&item.key));
-            view.items.splice(0..0, joint.before.iter().copied());
+        let mut none = Joint::default();
+        let joint = self.joints.get_mut(&root).unwrap_or(&mut none);
+        let (count, among) = joint.left_out;
+        if before.is_some_and(|[_, last]| last == root) && given.kept >= among.max(1) {
+            let kept = joint.before.len() + given.kept - count;
+            self.joined.follow(given.view, kept, given.kept);
+            return kept;
         }
-        let (known, items) = self.seen.get_or_insert_default();
-        *known = segment;
-        items.clone_from(&view.items);
+        let is_brought = |item: &Item| joint.brought.contains(&item.key);
+        let among = given.view.items.iter().rposition(is_brought).map_or(0, |last| last + 1);
+        self.joined.follow(given.view, 0, 0);
+        self.joined.items.retain(|item| !is_brought(item));
+        joint.left_out = (given.view.items.len() - self.joined.items.len(), among);
+        self.joined.items.splice(0..0, joint.before.iter().copied());
+        0
     }
 
-    fn joint(&self, timeline: &Timeline, segment: u32, tokens: &[u32]) -> Joint {
+    /// The compaction that opens a segment, behind the last request; none without one.
+    fn joint(&self, timeline: &Timeline, segment: u32, tokens: &[u32]) -> Option<Joint> {
         let first = timeline.segments[segment as usize].requests.start;
-        let (Some((_, seen)), Some(last)) = (&self.seen, first.checked_sub(1)) else { return Joint::default() };
-        let mut before = seen.clone();
+        let last = first.checked_sub(1)?;
+        let mut before = self.joined.items.clone();
         before.extend(timeline.request(last).outputs.clone().map(|block| item(timeline, tokens, block)));
-        Joint { before, brought: brought(timeline, first) }
+        Some(Joint { before, brought: brought(timeline, first), left_out: (0, 0) })
     }
 }
 
