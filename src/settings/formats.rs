@@ -25,7 +25,10 @@ pub fn load_config(path: &Path, must_exist: bool) -> Result<SettingsFile> {
 pub(super) fn of_no_effect(effective: &Effective) -> Vec<(KeyPath, String)> {
     let of_file = effective.leaves.iter().filter(|(.., origin)| matches!(origin, Origin::File { .. }));
     let unknown = of_file.flat_map(|(key, value, _)| unknown_formats(key, value).into_iter().map(move |id| (key, id)));
-    let words = |key: &KeyPath, id: String| format!("`{key}` names {id:?}, which no format is called: it does nothing");
+    let known = encode::ids().join(", ");
+    let words = |key: &KeyPath, id: String| {
+        format!("`{key}` names {id:?}, which no format is called ({known}): it does nothing")
+    };
     unknown.map(|(key, id)| (key.clone(), words(key, id))).collect()
 }
 

@@ -247,11 +247,12 @@ fn a_format_that_nobody_knows_does_nothing_and_is_told() {
     let file = SettingsFile::load(&home.config()).unwrap();
     let told: Vec<(usize, &str)> =
         file.warnings.iter().map(|warning| (warning.line, warning.message.as_str())).collect();
-    let expected = [
-        (2, "`templates.active` names \"rune\", which no format is called: it does nothing"),
-        (4, "`templates.endpoint_overrides.Read` names \"scroll\", which no format is called: it does nothing"),
-    ];
-    assert_eq!(told, expected);
+    let words = |key: &str, id: &str| {
+        let known = crate::facts::encode::ids().join(", ");
+        format!("`{key}` names \"{id}\", which no format is called ({known}): it does nothing")
+    };
+    let expected = [(2, words("templates.active", "rune")), (4, words("templates.endpoint_overrides.Read", "scroll"))];
+    assert_eq!(told, expected.each_ref().map(|(line, words)| (*line, words.as_str())));
     // Every command tells the same, and none fails.
     home.write(".claude/projects/p/s.jsonl", super::script::Script::new("s").read("a.rs").read("b.rs").log());
     for arguments in [
