@@ -171,9 +171,8 @@ fn variant(key: &KeyPath, name: &str, family: &ModelFamily, window: u32, used: &
         basis: Basis::Shipped,
         ..Evidence::default()
     };
-    let mut values = vec![
+    let values = [
         ("tokenizer", Value::from(family.tokenizer.as_str()), shipped("tokenizer class")),
-        ("prefer_explicit_keys", Value::from(family.prefer_explicit_keys), shipped("key style")),
         (
             "context_window",
             Value::from(i64::from(window)),
@@ -183,9 +182,6 @@ fn variant(key: &KeyPath, name: &str, family: &ModelFamily, window: u32, used: &
             },
         ),
     ];
-    if let Some(limit) = family.max_inline_nested {
-        values.push(("max_inline_nested", Value::from(i64::from(limit)), shipped("inline limit")));
-    }
     let propose = |(field, to, evidence): (&str, Value, Evidence)| {
         finding(name, Verdict::Propose(Delta { key: key.child(field), from: None, to }), evidence)
     };
@@ -213,12 +209,8 @@ pub struct ModelFamily {
     pub variant: String,
     /// Tokenizer profile.
     pub tokenizer: String,
-    /// See the published schema.
-    pub prefer_explicit_keys: bool,
     /// Context window in tokens, where it is known.
     pub context_window: Option<u32>,
-    /// See the published schema.
-    pub max_inline_nested: Option<u32>,
     /// The file that lists it.
     #[serde(skip)]
     pub place: String,

@@ -180,26 +180,21 @@ fn own_variant(
     let from = seat.llm.as_ref().and_then(|_| current.value(&pointer));
     deltas.push((Delta { from, key: pointer, to: Value::from(family) }, told.clone()));
     if let Some(known) = shipped.filter(|_| seat.llm.is_none()) {
-        deltas.extend(style(known, &llm));
+        deltas.extend(window(known, &llm));
     }
     Ok(deltas)
 }
 
-/// What else a new model variant says. A window that devboy does not know is left out, which gives what `default` has.
-fn style(known: &ModelFamily, llm: &KeyPath) -> Vec<(Delta, Evidence)> {
-    let values = [
-        ("prefer_explicit_keys", Some(Value::from(known.prefer_explicit_keys))),
-        ("context_window", known.context_window.map(|window| Value::from(i64::from(window)))),
-        ("max_inline_nested", known.max_inline_nested.map(|limit| Value::from(i64::from(limit)))),
-    ];
+/// The window of a new model variant, where devboy knows it; else `default` gives it.
+fn window(known: &ModelFamily, llm: &KeyPath) -> Option<(Delta, Evidence)> {
     let evidence = Evidence {
         counts: format!("as known of {}", known.variant),
         threshold: Some(known.place.clone()),
         basis: Basis::Shipped,
         ..Evidence::default()
     };
-    let given = values.into_iter().filter_map(|(field, value)| Some((field, value?)));
-    given.map(|(field, to)| (Delta { key: llm.child(field), from: None, to }, evidence.clone())).collect()
+    let delta = |window| Delta { key: llm.child("context_window"), from: None, to: Value::from(i64::from(window)) };
+    known.context_window.map(|window| (delta(window), evidence))
 }
 
 /// The counts, and what they are held against.

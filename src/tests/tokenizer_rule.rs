@@ -126,12 +126,7 @@ fn a_family_without_a_model_variant_gets_the_one_that_devboy_knows() {
             Some((key.strip_prefix("profiles.llm.variants.\"claude-haiku-4.5\".")?, value.as_str()))
         })
         .collect();
-    let expected = [
-        ("context_window", "200000"),
-        ("max_inline_nested", "64"),
-        ("prefer_explicit_keys", "true"),
-        ("tokenizer", "\"claude-haiku-4.5\""),
-    ];
+    let expected = [("context_window", "200000"), ("tokenizer", "\"claude-haiku-4.5\"")];
     assert_eq!(model, expected);
     // It was counted as `default` says, and is counted like its kin from now on.
     let overhead = "profiles.tokenizer.variants.\"claude-haiku-4.5\".toon_overhead";
