@@ -125,6 +125,7 @@ pub fn run(
         against_bill_main: bill::compare(&observed, &predicted, is_main),
         slack_s_fitted,
         weeks: tried.forecasts(sheet.fit.interval_percent / 100.0, sheet.fit.unknown_percent / 100.0),
+        weeks_promised: sheet.fit.interval_percent,
         against_bill_held_out: bill::compare(&observed, &fitted, is_judged),
         best_per_session: best_per_session(simulator, &shipped, &baseline, &sheet.compare),
         arms: arms(simulator, &shipped, &baseline, (&sheet.compare, cells), error),
