@@ -237,14 +237,20 @@ fn all_stood(moment: &RequestMoment<'_>, view: &ContextView) -> bool {
     })
 }
 
-/// Sums up what a stage wrote down. A result that stands in several chains (a fork) counts once.
-pub fn outcome(timeline: &Timeline, journal: &StageJournal<FirstShown>) -> PipelineOutcome {
+/// Sums up what a stage wrote down. A result that stands in several chains (a fork) counts once. `aliases` are older names of
+/// tools and their present ones.
+pub fn outcome(
+    timeline: &Timeline,
+    aliases: &BTreeMap<String, String>,
+    journal: &StageJournal<FirstShown>,
+) -> PipelineOutcome {
     let mut entries = journal.take();
     entries.dedup_by_key(|entry| entry.block);
     let mut found = PipelineOutcome::default();
     for entry in entries {
         let call = timeline.blocks[entry.block as usize].call;
-        let tool = timeline.names.text(timeline.calls[call as usize].tool);
+        let logged = timeline.names.text(timeline.calls[call as usize].tool);
+        let tool = aliases.get(logged).map_or(logged, String::as_str);
         for sum in [&mut found.all, found.tools.entry(tool.to_owned()).or_default()] {
             sum.results += 1;
             sum.shortened += u64::from(entry.saved > 0);

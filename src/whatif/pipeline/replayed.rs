@@ -6,6 +6,7 @@
 //! A result that is sent in fewer tokens is written to the cache once and read from it many times, so that a share of
 //! tool-response tokens says little about the bill.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde_json::{Value, json};
@@ -37,6 +38,8 @@ pub struct ReplayedLayers {
     extended: Arc<[SentResult]>,
     /// Results of deleted logs of which nothing is known but their size.
     unstudied: u64,
+    /// Older names of tools, and their present ones.
+    aliases: BTreeMap<String, String>,
 }
 
 impl ReplayedLayers {
@@ -56,7 +59,8 @@ impl ReplayedLayers {
         };
         let (published, extended) = input.pool.install(|| rayon::join(|| replayed(false), || replayed(true)));
         let unstudied = laid.tape.responses.iter().filter(|response| response.outcome == TapeEntry::Unstudied).count();
-        Self { published: published.into(), extended: extended.into(), unstudied: unstudied as u64 }
+        let aliases = input.vocabulary.tool_aliases.clone();
+        Self { published: published.into(), extended: extended.into(), unstudied: unstudied as u64, aliases }
     }
 
     /// What was sent in a set of formats.
@@ -119,13 +123,12 @@ fn ready<'s>(simulation: &'s Simulation<'_>, configs: &PolicyConfigs) -> Result<
     let replayed = simulation.replayed.ok_or_else(|| Error::failed("the layers were not replayed here"))?;
     let sent = replayed.of(params.formats);
     let (stage, journal) = Pipeline::new(&simulation.workload.timeline, params, sent, &simulation.workload.sizes.rules);
-    let unstudied = replayed.unstudied;
     let conclude = move |finished: &Finished<'_>| {
-        let found = outcome(&finished.simulation.workload.timeline, &journal);
+        let found = outcome(&finished.simulation.workload.timeline, &replayed.aliases, &journal);
         PolicyShare {
             summary: summary(&found),
             tables: vec![("results by tool".to_owned(), tools(&found, TOOLS_SHOWN))],
-            notes: notes(unstudied),
+            notes: notes(replayed.unstudied),
             details: json!(found),
             ..PolicyShare::default()
         }
