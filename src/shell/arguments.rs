@@ -94,7 +94,8 @@ pub struct OutputArgs {
     /// More notes on stderr.
     #[arg(short, long, conflicts_with = "quiet")]
     pub verbose: bool,
-    /// Leave out what differs from run to run: the time of the report, and in JSON what had to be read for it.
+    /// Leave out what differs from run to run: the time of the report, and in JSON what had to be read for it. `--days` and
+    /// `--since 7d` are still counted back from this moment: name dates for a report that stays as it is.
     #[arg(long)]
     pub reproducible: bool,
 }

@@ -708,6 +708,22 @@ fn with_few_sessions_it_says_that_nothing_is_judged_on_later_ones() {
     }
 }
 
+#[test]
+fn the_rule_about_prefetches_says_whose_it_counts() {
+    let told = |sessions: usize| {
+        let home = Home::new();
+        let mut events = sessions_of(sessions, &|_| true);
+        for event in events.iter_mut().step_by(2) {
+            (event["enricher_prefetched"], event["cited_in_next_n_turns"]) = (json!(true), json!(false));
+        }
+        home.write(EVENTS, lines(&events));
+        home.run(&["tune", "analyze", "--dry-run", "--auto-enrichment"]).err
+    };
+    let words = "# R7 counts the prefetches of the earlier sessions:\n# R7 ";
+    let (few, many) = (told(1), told(40));
+    assert!(few.contains("# R7 ") && !few.contains(words) && many.contains(words), "{few}{many}");
+}
+
 /// What came later is kept for the judgement, what the planner foresaw as well as the answers.
 #[test]
 fn what_the_planner_foresaw_in_later_sessions_says_nothing_of_the_earlier_ones() {

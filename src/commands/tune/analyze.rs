@@ -227,7 +227,11 @@ fn planner_lines(analysis: &Analysis<'_>) -> Result<Vec<String>> {
                      bytes against foreseen bytes";
         lines.push(words.to_owned());
     }
-    lines.extend(r7_speculation::lines(&analysis.proposal.findings));
+    let said = r7_speculation::lines(&analysis.proposal.findings);
+    if analysis.too_few.is_none() && !analysis.is_planner_of_latest && !said.is_empty() {
+        lines.push("R7 counts the prefetches of the earlier sessions:".to_owned());
+    }
+    lines.extend(said);
     Ok(lines)
 }
 
