@@ -133,7 +133,7 @@ impl<'a> Envelope<'a> {
             b"requestId" => self.request = name(cursor, sink)?,
             b"cwd" => self.cwd = expected(cursor, sink)?,
             b"version" => self.version = expected(cursor, sink)?,
-            b"timestamp" => self.timestamp = expected(cursor, sink)?,
+            b"timestamp" => self.timestamp = time(cursor)?,
             b"permissionMode" => self.permission_mode = text(cursor)?,
             b"isSidechain" => self.sidechain = Some(flag_or(cursor, &mut |reason| sink.odd(reason))?),
             b"isCompactSummary" => self.summary = flag_or(cursor, &mut |reason| sink.odd(reason))?,
@@ -223,6 +223,14 @@ fn copied_from(forked: &[u8]) -> Option<RawStr<'_>> {
 /// A string that names something: an empty one names nothing.
 fn name<'a, S: TakeContent<'a>>(cursor: &mut Cursor<'a>, sink: &mut S) -> FieldResult<Option<RawStr<'a>>> {
     Ok(expected(cursor, sink)?.filter(|name| !name.0.is_empty()))
+}
+
+/// What stands for a time; null counts as absent. Of another type it is no time, as a text that says none.
+fn time<'a>(cursor: &mut Cursor<'a>) -> FieldResult<Option<RawStr<'a>>> {
+    match cursor.shape()? {
+        JsonKind::String => cursor.string().map(Some),
+        kind => Ok(Some(RawStr(span(cursor)?)).filter(|_| kind != JsonKind::Null)),
+    }
 }
 
 fn parent_field<'a, S: TakeContent<'a>>(cursor: &mut Cursor<'a>, sink: &mut S) -> FieldResult<ParentField<'a>> {

@@ -24,7 +24,7 @@ use crate::logs::trace::FileTrace;
 use crate::logs::twofold::Twofold;
 
 /// Rises when the same log gives other rows: then the logs that are on disk are read anew.
-pub const READING: &str = "14";
+pub const READING: &str = "15";
 
 /// Size of the pieces into which a large file is cut.
 pub const PIECE_BYTES: u64 = 16 << 20;

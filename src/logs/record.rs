@@ -67,7 +67,7 @@ impl<'v> Extractor<'v> {
         self.session_row(envelope, record, ts);
         match kind {
             b"assistant" | b"user" => {
-                if envelope.message.is_none() || envelope.session().is_none() || ts == NO_TIME {
+                if envelope.message.is_none() || envelope.session().is_none() || envelope.timestamp.is_none() {
                     self.damage(Reason::MissingField);
                 }
                 self.speech(envelope, record, ts);
