@@ -229,7 +229,7 @@ fn user(args: &Args, context: &Context<'_>) -> Result<String> {
 }
 
 /// What is asked of the timeline.
-const DETAIL: TimelineDetail = TimelineDetail { tokens: false, words: true };
+const DETAIL: TimelineDetail = TimelineDetail { tokens: false, words: true, values: false };
 
 /// What every session would have cost under the settings that a team asks about (`--what-if`). An error if no log can
 /// be found, or a data file does not fit.

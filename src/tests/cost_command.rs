@@ -250,6 +250,16 @@ fn a_session_outside_the_window_is_not_unknown() {
     assert!(home.json(&[&["session", "5e55ab"], &since[..]].concat())["session"] == json!(SECOND));
 }
 
+#[test]
+fn an_empty_window_says_of_when_the_logs_are() {
+    let home = home();
+    for more in [&[][..], &["--no-lake"]] {
+        let said = home.run(&[&["cost", "--by", "tool", "--since", "2026-03-01"][..], more].concat());
+        assert_eq!(said.exit, Exit::Failed);
+        assert!(said.err.contains("the logs are of 2026-01-02"), "{}", said.err);
+    }
+}
+
 /// Usage that is nothing but zeros is no bill, and a prompt alone asked for nothing.
 #[test]
 fn a_session_that_was_billed_for_nothing_is_in_no_bill() {

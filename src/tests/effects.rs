@@ -191,6 +191,15 @@ fn the_backtest_says_how_often_effects_came_true() {
         let rows = report["statistics"].as_array().unwrap().iter();
         rows.filter(|row| row["statistic"].as_str().unwrap().contains("of R")).cloned().collect::<Vec<_>>()
     };
+    // The logs are read once: a stream says the same, and so do logs without a lake.
+    let projects = std::fs::read_dir(home.path(".claude/projects")).unwrap().map(|place| place.unwrap().path());
+    let logs = projects.flat_map(|place| std::fs::read_dir(place).unwrap().map(|log| log.unwrap().path()));
+    let logs: BTreeMap<_, _> = logs.map(|log| (log.clone(), std::fs::read(log).unwrap())).collect();
+    let logs = logs.into_values().collect::<Vec<_>>().concat();
+    let piped = Home::new().run_with(&["tune", "backtest", "--json", "-q", "--input-dir", "-"], &logs);
+    let piped: Value = serde_json::from_str(&piped.out).unwrap();
+    assert_eq!(of_pipeline(&piped), of_pipeline(&report));
+    assert_eq!(home.json(&["tune", "backtest", "--no-lake"])["statistics"], report["statistics"]);
     let analyze = || home.run(&["tune", "analyze", "--from-claude-logs", "--extended-formats"]);
     assert_eq!(analyze().exit, Exit::Done);
     let written = std::fs::read_to_string(home.config()).unwrap();

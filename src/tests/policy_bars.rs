@@ -17,7 +17,8 @@ use crate::whatif::sim::sizes::{BlockSizes, Estimator, SizeRules};
 #[ignore = "needs a folder of logs in DEVBOY_LOGS"]
 fn bars_of_the_cache_on_real_logs() {
     let logs = std::env::var("DEVBOY_LOGS").expect("DEVBOY_LOGS names a folder of logs");
-    let timeline = input(&logs, None).timeline(TimelineDetail { tokens: true, words: true }).unwrap();
+    let timeline =
+        input(&logs, None).timeline(TimelineDetail { tokens: true, words: true, ..TimelineDetail::default() }).unwrap();
     let data = Data::default();
     let text = |name: &str| data.text(name).unwrap();
     let prices = Prices::parse(&text("prices.toml"), "prices.toml").unwrap();

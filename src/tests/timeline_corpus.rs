@@ -74,10 +74,10 @@ fn timeline_of_real_logs() {
     let lake = std::env::var("DEVBOY_LAKE").ok();
     let mut input = input(&logs, lake.as_deref());
     let begin = Instant::now();
-    let timeline = input.timeline(TimelineDetail { tokens: true, words: true }).unwrap();
+    let timeline = input.timeline(TimelineDetail { tokens: true, words: true, ..TimelineDetail::default() }).unwrap();
     println!("timeline in {:?}", begin.elapsed());
     let begin = Instant::now();
-    let again = input.timeline(TimelineDetail { tokens: true, words: true }).unwrap();
+    let again = input.timeline(TimelineDetail { tokens: true, words: true, ..TimelineDetail::default() }).unwrap();
     println!("again in {:?}", begin.elapsed());
     assert!(told(&timeline) == told(&again), "the lake gives another timeline than the logs");
     let history = input.history();

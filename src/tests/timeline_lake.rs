@@ -55,7 +55,7 @@ fn ask(home: &Home, words: &[&str], stdin: &str) -> (Timeline, Vec<String>) {
     let window = Millis::MIN..Millis::MAX;
     let mut input =
         Input::read(&line.input, window, (0, Some(TimelineDetail::default())), &line.output, &mut context).unwrap();
-    let timeline = input.timeline(TimelineDetail { tokens: true, words: true }).unwrap();
+    let timeline = input.timeline(TimelineDetail { tokens: true, words: true, ..TimelineDetail::default() }).unwrap();
     check(&timeline);
     (timeline, input.notes)
 }

@@ -89,6 +89,11 @@ impl Responses {
         let mut input = Input::read(wanted.input, wanted.window.clone(), (tier, None), wanted.output, context)?;
         input.expect_records(wanted.input)?;
         input.report_holds(Holds::Calls)?;
+        Self::of_logs(wanted, input)
+    }
+
+    /// The same for logs that were read, bodies and all. An error if a data file does not fit.
+    pub fn of_logs(wanted: &Wanted<'_>, mut input: Input) -> Result<Self> {
         let laid = ReplayInput::new(None, &mut input)?;
         let scenario = Scenario::new(wanted.settings, &laid.tape, laid.options(false));
         let (data, words) = (input.data.clone(), input.vocabulary.clone());

@@ -22,7 +22,7 @@ use crate::rules::{effects, mined_planners, statistics};
 use crate::settings::Effective;
 use crate::settings::claude::reversal::journal_of_all;
 use crate::settings::entries::SettingsReach;
-use crate::settings::formats::load_config;
+use crate::settings::formats::{load_config, vocabularies};
 use crate::shell::context::Context;
 use crate::whatif::backtest;
 use crate::whatif::chosen::PolicyConfigs;
@@ -49,55 +49,57 @@ pub struct Args {
 pub fn run(args: &Args, context: &mut Context<'_>) -> Result<()> {
     let path = config_path(args.config.as_ref(), context)?;
     let file = load_config(&path, args.config.is_some())?;
-    let mut input = args.asked.read_calls(0, Some(TimelineDetail::default()), context)?;
+    let settings = Effective::resolve(&file)?.settings;
+    let detail = TimelineDetail { values: true, ..TimelineDetail::default() };
+    let mut input = args.asked.read_calls(vocabularies(&settings, None), Some(detail), context)?;
     let numbers = statistics::numbers(&input.data)?;
     let (history, _) = input.named_history();
     let follow_ups = FollowUps::of_history(&history, &numbers.links.lags);
     let mut rows = statistics::coverage(&follow_ups, &SizesBySession::of_history(&history), &numbers);
     rows.push(mined_planners::selective_coverage(file.clone(), &mut input, &numbers.backtest)?);
-    let workload = Workload::new(input.timeline(TimelineDetail::default())?, None, &input.data, false, true)?;
+    let workload = Workload::new(input.timeline(detail)?, None, &input.data, false, true)?;
     rows.extend(input.pool.install(|| backtest::coverage(&workload, &input.data, &numbers.backtest))?);
     let effects = statistics::effects(&input.data)?;
     let changed = effects::changed(&journal_of_all(&path)?, SettingsReach::All);
-    let of_settings = of_settings(&mut input, &numbers.backtest, &changed, context)?;
+    let of_settings = of_settings(&workload, &mut input, &numbers.backtest, &changed, context)?;
+    drop(workload);
     rows.extend(effects::rows(&of_settings, &numbers.backtest, &effects));
-    if input.listing.stdin {
-        input.notes.push("effects of R1 to R5: standard input cannot be replayed".to_owned());
-    } else {
-        let settings = Effective::resolve(&file)?.settings;
-        let wanted = Wanted::of(&args.asked, input.window.clone(), &settings);
-        let responses = Responses::from_logs(&wanted, context)?;
-        rows.extend(effects::of_pipeline(&file, &responses, &context.pseudonyms)?);
-    }
-    input.tell(&args.asked.output, context)?;
-    show(args, &rows, numbers.backtest.tolerance, &input, context)
+    let responses = Responses::of_logs(&Wanted::of(&args.asked, input.window.clone(), &settings), input)?;
+    rows.extend(effects::of_pipeline(&file, &responses, &context.pseudonyms)?);
+    responses.tell(&args.asked.output, context)?;
+    show(args, &rows, numbers.backtest.tolerance, &responses, context)
 }
 
 /// What the rules about Claude Code's settings would have predicted, and what came.
 fn of_settings(
+    workload: &Workload,
     input: &mut Input,
     numbers: &BacktestNumbers,
     changed: &[(Millis, LeverPart)],
     context: &Context<'_>,
 ) -> Result<BTreeMap<String, Vec<ForecastWeek>>> {
-    let timeline = input.timeline(TimelineDetail::default())?;
-    if timeline.requests.is_empty() {
+    if workload.timeline.requests.is_empty() {
         return Ok(BTreeMap::new());
     }
-    let standing = search::standing(input, timeline.models(None), context)?;
-    let workload = Workload::new(timeline, None, &input.data, false, true)?;
+    let standing = search::standing(input, workload.timeline.models(None), context)?;
     let cache = oracle(&PolicyConfigs::load(&input.data)?)?;
     let simulator = workload.with_answers(&cache);
-    let trials = || LeverTrials::new(&simulator, &workload, &input.data, None, &standing).map(|trials| trials.study());
+    let trials = || LeverTrials::new(&simulator, workload, &input.data, None, &standing).map(|trials| trials.study());
     let study = input.pool.install(trials)?;
     effects::attempts(&study, &input.data, numbers, changed)
 }
 
-fn show(args: &Args, rows: &[PromiseCoverage], tolerance: f64, input: &Input, context: &mut Context<'_>) -> Result<()> {
+fn show(
+    args: &Args,
+    rows: &[PromiseCoverage],
+    tolerance: f64,
+    responses: &Responses,
+    context: &mut Context<'_>,
+) -> Result<()> {
     let form = args.asked.output.form();
     if form == TableFormat::Json {
         let own = json!({ "statistics": statistics::json(rows) });
-        return input.write_json("tune backtest", own, (&args.asked.output, false), context);
+        return args.asked.output.write_json("tune backtest", responses.fields(own), context);
     }
     statistics::table(rows).write(context.out, form, context.width)?;
     statistics::notes(tolerance).iter().try_for_each(|note| context.note(args.asked.output.quiet, note))

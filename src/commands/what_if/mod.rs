@@ -269,7 +269,7 @@ fn detail(args: &Args, rows: &[StackRow]) -> Result<TimelineDetail> {
     let estimator = args.setting.estimator.as_deref().map(crate::whatif::workload::estimator_of).transpose()?;
     let by_vocabulary = matches!(estimator, Some(Estimator::Cl100k | Estimator::O200k));
     let tokens = by_vocabulary || rows.iter().any(|row| row.is_named && row.stack.has(Policy::PromptCache));
-    Ok(TimelineDetail { tokens, words: rows.iter().any(|row| row.stack.asks_for_tools()) })
+    Ok(TimelineDetail { tokens, words: rows.iter().any(|row| row.stack.asks_for_tools()), values: false })
 }
 
 /// The sheets with everything that was set; what is `swept` is set in no other way.

@@ -134,7 +134,7 @@ pub fn page(input: &mut Input, is_drawn: bool, now_ms: Millis, paying: PayingRul
     let levers = Levers::load(&input.data)?;
     let asked = sheet.tried.iter().map(|tried| Stack::parse(&tried.policy)).collect::<Result<Vec<_>>>()?;
     let words = asked.iter().any(Stack::asks_for_tools);
-    let timeline = input.last_timeline(TimelineDetail { tokens: false, words })?;
+    let timeline = input.last_timeline(TimelineDetail { words, ..TimelineDetail::default() })?;
     let shipped = ShippedWorkload::new(timeline, &input.data)?;
     input.pool.install(|| {
         let (simulation, workload) = (shipped.simulation(), &shipped.workload);

@@ -218,7 +218,7 @@ impl Input {
         // What the lake keeps answers any question, and standard input goes by only once.
         let all = input.lake.is_some() || input.listing.stdin;
         input.taken_down = TakenDown {
-            values: all || input.twofold.is_none(),
+            values: all || input.twofold.is_none() || timeline.is_some_and(|detail| detail.values),
             words: all || timeline.is_some_and(|detail| detail.words),
         };
         input.tally = input.refresh(false, false);

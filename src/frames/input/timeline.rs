@@ -48,11 +48,13 @@ pub struct TimelineDetail {
     /// The words of what people and the model wrote: they are a third of the rows, and only questions about tools need
     /// them.
     pub words: bool,
+    /// The values of calls and results, for whoever asks for [`Input::values`] as well.
+    pub values: bool,
 }
 
 impl TimelineDetail {
     /// With tokens.
-    pub const COUNTED: Self = Self { tokens: true, words: false };
+    pub const COUNTED: Self = Self { tokens: true, words: false, values: false };
 }
 
 /// What makes the rows of timelines.

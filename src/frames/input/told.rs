@@ -16,6 +16,7 @@ use crate::logs::corpus::RowSource;
 use crate::logs::discover::{DEFAULT, NAMED, Root};
 use crate::logs::overview::{Holds, InProgress, Overview};
 use crate::logs::read::Failure;
+use crate::logs::trace::NO_TIME;
 use crate::logs::window;
 use crate::telemetry;
 
@@ -188,9 +189,14 @@ impl Input {
             return Error::failed(format!("no {wanted} in these logs"))
                 .hint(format!("`devboy ingest{places}` says what they hold; --allow-empty makes this no error"));
         }
-        let asked = std::mem::replace(&mut self.window, window::ALL);
-        let span = self.overview().ok().and_then(|whole| whole.span_ms);
-        self.window = asked;
+        // Of rows that were let go of the sessions are left.
+        if self.corpus.is_none() {
+            self.corpus();
+        }
+        let files = self.corpus.iter().flat_map(|corpus| &corpus.files);
+        let rows = files.flat_map(|file| &file.rows.sessions).filter(|row| row.ts_first != NO_TIME);
+        let spans = rows.map(|row| (row.ts_first, row.ts_last));
+        let span = spans.reduce(|a, b| (a.0.min(b.0), a.1.max(b.1)));
         let hints = [window::there("the logs", span).as_str(), window::WIDEN].join("\n");
         Error::failed(format!("no {wanted} in the window {}", window::words(&self.window))).hint(hints)
     }
