@@ -1,5 +1,4 @@
-//! The configuration file as text, together with where each of its keys stands, checked against the schema: a wrong value is an
-//! error with its line, an unknown key a warning.
+//! The configuration file, checked against the schema line by line: a wrong value is an error, an unknown key a warning.
 
 use std::path::{Path, PathBuf};
 

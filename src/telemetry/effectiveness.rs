@@ -1,5 +1,4 @@
-//! How much the planner and L0 spared, by the published counters, what the planner declined that the agent needed after all, and
-//! the published report line.
+//! The planner and L0 by the published counters: what they spared, and what they declined that was needed after all.
 
 use std::collections::BTreeMap;
 use std::fmt;

@@ -1,5 +1,5 @@
-//! Tool responses as they are known after the fact, whoever recorded them: the live pipeline in its telemetry, or devboy
-//! when it replays the logs. Fingerprints, rules R1 to R7 and their gate are made from these rows alone.
+//! The log of tool responses as they are known after the fact, whoever recorded it: the live pipeline in its telemetry, or
+//! devboy when it replays the logs. Fingerprints, rules R1 to R7 and their gate are made from these rows alone.
 
 use std::collections::BTreeMap;
 use std::ops::Range;

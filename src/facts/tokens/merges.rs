@@ -1,5 +1,4 @@
-//! A vocabulary: which two tokens join to which third; and how many tokens a piece is by it: byte-pair merging, always the possible
-//! merge of lowest rank, the leftmost of several.
+//! Byte-pair merging by a vocabulary: always the possible merge of lowest rank, the leftmost of several.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;

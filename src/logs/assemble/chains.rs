@@ -1,4 +1,4 @@
-//! Calls into chains: their order, steps, partitions and turns; compactions and prompts, each once.
+//! What happened in each chain, laid out in order and each thing once.
 
 use std::collections::BTreeMap;
 

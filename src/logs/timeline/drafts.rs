@@ -1,4 +1,4 @@
-//! What a timeline is put together of: records as nodes, requests and chains that grow, and which request made which call.
+//! The parts of a timeline while records are still added to them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;

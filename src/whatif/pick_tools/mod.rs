@@ -1,4 +1,4 @@
-//! The policy `pick-tools`: the few tools whose words the person's message shares, and nothing else.
+//! The policy `pick-tools`: of all tools those few are sent whose words score best against the person's message.
 //!
 //! Scores are fractions of whole numbers and are compared as such; the order is total. The engine behind it is that of
 //! `tool-filter`.

@@ -1,4 +1,4 @@
-//! Reports of policies as tables: side by side, by part of the logs, by session, and where the simulated log is off the bill.
+//! Reports of policies as tables.
 
 use crate::report::numbers::{known, signed as figure, thousands, usd};
 use crate::report::table::{Table, TableBuilder};
