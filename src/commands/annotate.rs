@@ -61,8 +61,8 @@ pub struct Args {
 
 impl Args {
     /// The places that were named, in either way.
-    fn given(&self) -> Vec<PathBuf> {
-        self.paths.iter().chain(&self.input_dir).cloned().collect()
+    fn given(&self) -> impl Iterator<Item = &PathBuf> {
+        self.paths.iter().chain(&self.input_dir)
     }
 }
 
@@ -127,22 +127,21 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<()> {
 }
 
 fn places(args: &Args, context: &Context<'_>) -> Result<Vec<TelemetryPlace>> {
-    if let Some(missing) = args.given().iter().find(|path| !path.exists()) {
+    if let Some(missing) = args.given().find(|path| !path.exists()) {
         return Err(Error::failed(format!("{} does not exist", missing.shown()))
             .hint("name a file or directory of telemetry, or none for the usual places"));
     }
-    if !args.given().is_empty() {
-        return Ok(telemetry::places(&args.given(), &Surroundings::default()));
-    }
-    Ok(telemetry::places(&[], &surroundings(&settings(context)?, context)))
+    let given: Vec<PathBuf> = args.given().cloned().collect();
+    let around = if given.is_empty() { surroundings(&settings(context)?, context) } else { Surroundings::default() };
+    Ok(telemetry::places(&given, &around))
 }
 
 fn inputs(args: &Args, places: &[TelemetryPlace]) -> Inputs {
     // The usual places are looked through to the bottom, as `tune analyze` does.
-    let deep = args.recursive || args.given().is_empty();
+    let deep = args.recursive || args.given().next().is_none();
     // Of several spellings of a place one is walked, which need not be the one that was given.
     let canonical = |path: &Path| path.canonicalize().ok();
-    let given: BTreeSet<PathBuf> = args.given().iter().filter_map(|path| canonical(path)).collect();
+    let given: BTreeSet<PathBuf> = args.given().filter_map(|path| canonical(path)).collect();
     let is_in = |file: &EventFile| file.path.parent().and_then(canonical).is_some_and(|place| given.contains(&place));
     let is_meant = |file: &EventFile| deep || given.contains(&file.canonical) || is_in(file);
     let found = event_files(&mut places.to_vec());
@@ -172,9 +171,9 @@ fn nothing_found(args: &Args, places: &[TelemetryPlace], inputs: &Inputs) -> Err
     let mut hints: Vec<String> = looked.collect();
     let left = [(inputs.annotated, "annotated already"), (inputs.packed, "compressed: unpack it first")];
     hints.extend(left.iter().filter(|(count, _)| *count > 0).map(|(count, why)| format!("left out, {why}: {count}")));
-    hints.push(match args.given().as_slice() {
-        [] => "the live pipeline records with `telemetry.enabled = true`".to_owned(),
-        _ => "--recursive also looks into the directories below those given".to_owned(),
+    hints.push(match args.given().next() {
+        None => "the live pipeline records with `telemetry.enabled = true`".to_owned(),
+        Some(_) => "--recursive also looks into the directories below those given".to_owned(),
     });
     Error::failed("no telemetry found").hint(hints.join("\n"))
 }

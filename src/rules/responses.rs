@@ -85,7 +85,7 @@ impl Responses {
     pub fn observe(&mut self, names: &Pseudonyms) -> Result<()> {
         let whole = self.log.whole();
         let (sums, is_foreseen) = self.pool.install(|| (EventSums::of(&whole), whole.is_foreseen()));
-        self.observed = self.told((&whole, is_foreseen), &sums?, &self.sessions, names);
+        self.observed = self.told(&whole, is_foreseen, &sums?, &self.sessions, names);
         Ok(())
     }
 
@@ -114,8 +114,8 @@ impl Responses {
         });
         let planned = if is_of_latest { &all } else { &known };
         let (observed, whole) = self.pool.join(
-            || Observed { follow_ups, ..self.told((planned, is_foreseen), &sums, &sessions, names) },
-            || self.told((&all, is_foreseen), &sums.clone().plus(others), &self.sessions, names),
+            || Observed { follow_ups, ..self.told(planned, is_foreseen, &sums, &sessions, names) },
+            || self.told(&all, is_foreseen, &sums.clone().plus(others), &self.sessions, names),
         );
         let later = halves.map(|[_, later]| self.log.part(later));
         self.observed = whole;
@@ -135,7 +135,7 @@ impl Responses {
         let part = log.whole();
         let (sums, is_foreseen) = self.pool.install(|| (EventSums::of(&part), part.is_foreseen()));
         let sessions = self.pool.install(|| session_uses_of_events(&part, &self.words.read_class_tools));
-        Ok(self.told((&part, is_foreseen), &sums?, &sessions, names))
+        Ok(self.told(&part, is_foreseen, &sums?, &sessions, names))
     }
 
     /// How each session was worked in; those that are left out were not.
@@ -147,7 +147,8 @@ impl Responses {
 
     fn told(
         &self,
-        (planned, is_foreseen): (&LogPart<'_>, bool),
+        planned: &LogPart<'_>,
+        is_foreseen: bool,
         sums: &EventSums,
         sessions: &[SessionUse],
         names: &Pseudonyms,

@@ -124,13 +124,8 @@ fn sort(events: &mut [RecordedEvent], sessions: usize, encodings: &[EncodedToken
         }
         number_chains(session)
     });
-    let mut next = 0;
-    let first = chains.collect::<Vec<u32>>().into_iter().map(|chains| {
-        next += chains;
-        next - chains
-    });
     // Each session has events, and they stand in the order of their numbers.
-    let first: Vec<u32> = first.collect();
+    let first = sums_before(&chains.collect::<Vec<u32>>());
     events.par_iter_mut().for_each(|event| event.chain += first[event.session as usize]);
 }
 
@@ -271,17 +266,18 @@ fn number_sessions(events: &mut [RecordedEvent], names: &[String], gap_ms: u64) 
     }
     let rows = recycled_rows(events, names);
     let run_of_row = split(events, &rows, &mut runs, gap_ms);
-    let mut sum = 0;
-    let behind = runs.iter().map(|count| {
-        sum += count;
-        sum
-    });
-    let first: Vec<u32> = behind.zip(&runs).map(|(behind, count)| behind - count).collect();
+    let first = sums_before(&runs);
     events.par_iter_mut().for_each(|event| event.session = first[event.session as usize]);
     for (row, run) in rows.into_iter().zip(run_of_row) {
         events[row as usize].session += run;
     }
     names.iter().zip(runs).flat_map(|(name, count)| (1..=count).map(|run| run_name(name, run))).collect()
+}
+
+/// What all counts before each come to.
+fn sums_before(counts: &[u32]) -> Vec<u32> {
+    let sum_of = |sum: &mut u32, count: &u32| Some(std::mem::replace(sum, *sum + count));
+    counts.iter().scan(0, sum_of).collect()
 }
 
 fn run_name(session: &str, run: u32) -> String {

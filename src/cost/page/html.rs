@@ -222,7 +222,7 @@ fn tried(html: &mut Html, telling: &Telling<'_>, name: &str, values: &[(String, 
     let marks: Vec<_> = values.iter().enumerate().map(mark).collect();
     let points = marks.iter().map(|(place, change, ..)| (*place, *change)).collect();
     let curve = PlotLine { name: name.to_owned(), points, marks };
-    html.leaf("h2", &[], &format!("Cost under other {name}"));
+    html.leaf("h2", &[], &format!("Cost by {name}"));
     let caption = format!("Against the log. Grey: what the simulation is off the bill, ± {}.", percent(band));
     figure(html, &caption, |html| {
         chart::curve(html, &format!("change of cost by value: {name}"), &curve, Some(100.0 * band), signed);

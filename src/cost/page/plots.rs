@@ -98,12 +98,12 @@ fn tools(evidence: &BillEvidence<'_>) -> Vec<ToolCost> {
 fn tried(evidence: &BillEvidence<'_>) -> Vec<(String, Vec<(String, f64)>)> {
     let mut tried: Vec<(String, Vec<(String, f64)>)> = Vec::new();
     for trial in &evidence.study.trials {
-        let (name, value) = match trial.setting {
-            LeverValue::Window(tokens) => ("windows of automatic compaction", thousands(tokens)),
-            LeverValue::MainTtl(class) => ("lifetimes of the cache of main threads", class.into_str().to_owned()),
-            LeverValue::SubagentTtl(class) => ("lifetimes of the cache of subagents", class.into_str().to_owned()),
+        let value = match trial.setting {
+            LeverValue::Window(tokens) => thousands(tokens),
+            LeverValue::MainTtl(class) | LeverValue::SubagentTtl(class) => class.into_str().to_owned(),
             LeverValue::Result(_) => continue,
         };
+        let name = trial.setting.name();
         let Some(change) = tried_sides(trial).into_values().sum::<Sides>().change() else { continue };
         match tried.iter_mut().find(|one| one.0 == name) {
             Some((_, values)) => values.push((value, change)),

@@ -12,7 +12,6 @@ use crate::report::table::{Table, TableBuilder};
 use crate::rules::claude::judge::{forecast, of_trial, plain};
 use crate::settings::entries::BillForecast;
 use crate::whatif::chosen::PolicyConfigs;
-use crate::whatif::client::capped::Limit;
 use crate::whatif::client::{LeverStudy, LeverTrials, LeverValue, Trial};
 use crate::whatif::workload::{Workload, oracle};
 
@@ -45,7 +44,7 @@ pub fn search(workload: &Workload, data: &Data, standing: &[LeverValue]) -> Resu
         best.iter().filter(|(_, change, _)| *change < 0.0).map(|(.., trial)| trial.setting).collect();
     if saving.len() > 1 {
         let all = trials.together(&saving);
-        let each = saving.iter().map(|setting| json!({ "setting": name(*setting), "value": setting.value() }));
+        let each = saving.iter().map(|setting| json!({ "setting": setting.name(), "value": setting.value() }));
         rows.push(ChosenValue {
             setting: "all that saved on the earlier sessions".to_owned(),
             value: each.collect(),
@@ -74,24 +73,13 @@ fn chosen(study: &LeverStudy) -> Vec<(u64, f64, &Trial)> {
 }
 
 fn row(study: &LeverStudy, resampling: &Resampling, tried: u64, change: f64, trial: &Trial) -> ChosenValue {
-    let setting = name(trial.setting).to_owned();
+    let setting = trial.setting.name().to_owned();
     // Where no value is cheaper, it stays as it is.
     if change >= 0.0 {
         return ChosenValue { setting, value: Value::Null, tried, earlier: None, later: None };
     }
     let later = of_trial(study, resampling, trial);
     ChosenValue { setting, value: trial.setting.value(), tried, earlier: Some(change), later }
-}
-
-fn name(setting: LeverValue) -> &'static str {
-    match setting {
-        LeverValue::MainTtl(_) => "lifetime of the cache, main threads",
-        LeverValue::SubagentTtl(_) => "lifetime of the cache, subagents",
-        LeverValue::Window(_) => "window of automatic compaction, tokens",
-        LeverValue::Result(Limit::BashChars(_)) => "shell output, characters",
-        LeverValue::Result(Limit::McpTokens(_)) => "results of MCP tools, tokens",
-        LeverValue::Result(Limit::ReadTokens(_)) => "readings, tokens",
-    }
 }
 
 /// "5 settings", "150,000", "1h"; of a value that changes nothing "as it is".

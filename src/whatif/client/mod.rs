@@ -71,6 +71,18 @@ impl LeverValue {
         }
     }
 
+    /// What is set by it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::MainTtl(_) => "lifetime of the cache, main threads",
+            Self::SubagentTtl(_) => "lifetime of the cache, subagents",
+            Self::Window(_) => "window of automatic compaction, tokens",
+            Self::Result(Limit::BashChars(_)) => "shell output, characters",
+            Self::Result(Limit::McpTokens(_)) => "results of MCP tools, tokens",
+            Self::Result(Limit::ReadTokens(_)) => "readings, tokens",
+        }
+    }
+
     /// As it stands in a file of settings.
     pub fn value(self) -> Value {
         match self {
