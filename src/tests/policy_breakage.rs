@@ -9,8 +9,8 @@ use crate::logs::timeline::requests::{Marks, NONE, ReferenceKind, Timeline, Trig
 use crate::whatif::sim::breakage::detect::{Hint, dangling, orphans};
 use crate::whatif::sim::breakage::files::{edit_ages, rereads, turn_of};
 use crate::whatif::sim::breakage::rows::{Break, BreakClass, Strength, penalty, tally};
-use crate::whatif::sim::breakage::{BreakageThresholds, Detectors};
-use crate::whatif::sim::view::{ContextView, ItemKey, Noticed};
+use crate::whatif::sim::breakage::{BreakWatch, BreakageThresholds, Detectors};
+use crate::whatif::sim::view::{ContextView, Given, ItemKey, Noticed, RequestMoment, StageOutput};
 
 /// What the answer to `request` misses when only some items are sent, or cut.
 fn broken(timeline: &Timeline, request: u32, change: impl Fn(&mut ContextView)) -> Vec<Break> {
@@ -200,6 +200,36 @@ fn a_hint_dangles_when_its_target_is_gone_or_cut() {
     // A hint that is itself gone points nowhere.
     without(&[4])(&mut view);
     assert_eq!(dangling(&timeline, 2, &hints, &view), []);
+}
+
+#[test]
+fn a_hint_that_comes_back_without_its_target_dangles() {
+    let timeline = edited();
+    let tokens = sizes(&timeline);
+    let detectors = Detectors::new(&timeline, &tokens, BreakageThresholds::shipped());
+    let whole = logged(&timeline, 2);
+    let [mut short, mut back] = [whole.clone(), whole.clone()];
+    without(&[2, 3, 4])(&mut short);
+    without(&[2, 3])(&mut back);
+    let mut watch = BreakWatch::new(&detectors);
+    let mut dangling_after = |view: &ContextView, before: Option<&ContextView>, kept: usize, hints: Vec<Hint>| {
+        let moment = RequestMoment {
+            timeline: &timeline,
+            request: 2,
+            sent_before: None,
+            before,
+            cached_before: 0,
+            is_warm: true,
+            opens_segment: false,
+        };
+        let both = [Given { view: &whole, kept: 0 }, Given { view, kept }];
+        watch.sent(&moment, both, 0, &StageOutput { hints, ..StageOutput::default() });
+        watch.breaks.iter().filter(|lost| lost.class == BreakClass::DanglingRef).count()
+    };
+    assert_eq!(dangling_after(&whole, None, 0, vec![Hint { block: 4, target: 2 }]), 0);
+    assert_eq!(dangling_after(&short, Some(&whole), 3, Vec::new()), 0, "neither is there");
+    // Now the context only grows, and no hint is made.
+    assert_eq!(dangling_after(&back, Some(&short), short.items.len(), Vec::new()), 1);
 }
 
 #[test]

@@ -1,6 +1,6 @@
-//! What a stage keeps of the context before is what it would make anew, and a request of a long thread takes no more steps than
-//! one of a short thread.
+//! What a stage keeps of the context before stands for making it anew: the same contexts, breaks and books, in fewer steps.
 
+use std::fmt::Debug;
 use std::sync::Arc;
 
 use proptest::prelude::*;
@@ -12,7 +12,7 @@ use crate::logs::timeline::requests::{SegmentCause, Timeline, Trigger};
 use crate::whatif::clearing::Micro;
 use crate::whatif::compaction::params::{MicroParams, Params, Real, Style};
 use crate::whatif::compaction::{Compaction, CompactionThresholds, CompactionTrigger};
-use crate::whatif::history_trim::{HistoryTrim, HistoryTrimThresholds, TrimRule};
+use crate::whatif::history_trim::{self as trim, HistoryTrim, HistoryTrimThresholds, TrimRule};
 use crate::whatif::pipeline::{self, ActingLayers, Formats, HintScope, Pipeline, Points, SentResult};
 use crate::whatif::prompt_cache::params::CacheRules;
 use crate::whatif::sim::breakage::rows::Break;
@@ -47,6 +47,35 @@ impl Stage for Anew {
     }
 }
 
+/// Stages, and what each wrote down when they ran.
+#[derive(Default)]
+struct Booked {
+    stages: Vec<Box<dyn Stage>>,
+    books: Vec<Box<dyn Fn() -> String>>,
+}
+
+impl Booked {
+    fn new(stage: impl Stage + 'static, book: impl Fn() -> String + 'static) -> Self {
+        Self { stages: vec![Box::new(stage)], books: vec![Box::new(book)] }
+    }
+
+    fn of<T: Ord + Debug + 'static>(stage: impl Stage + 'static, journal: StageJournal<T>) -> Self {
+        Self::new(stage, move || format!("{:?}", journal.take()))
+    }
+
+    fn then(mut self, next: Self) -> Self {
+        self.stages.extend(next.stages);
+        self.books.extend(next.books);
+        self
+    }
+
+    /// The same, made anew at each request.
+    fn anew(mut self) -> Self {
+        self.stages = self.stages.into_iter().map(|stage| Box::new(Anew(stage)) as Box<dyn Stage>).collect();
+        self
+    }
+}
+
 struct Bench {
     timeline: Timeline,
     rules: SizeRules,
@@ -67,7 +96,7 @@ impl Bench {
         }
     }
 
-    fn compaction(&self, real: Real) -> Box<dyn Stage> {
+    fn compaction(&self, real: Real) -> Booked {
         let sheet = CompactionThresholds::shipped();
         let params = Params {
             real,
@@ -80,11 +109,12 @@ impl Bench {
             ..sheet.params.clone()
         };
         let tokens: Arc<[u32]> = self.sizes.tokens.as_slice().into();
-        let stage = Compaction::new(params, sheet.clone(), tokens, StageJournal::default());
-        Box::new(stage.at(CompactionTrigger::Tokens(11_000)))
+        let journal = StageJournal::default();
+        let stage = Compaction::new(params, sheet.clone(), tokens, journal.clone());
+        Booked::of(stage.at(CompactionTrigger::Tokens(11_000)), journal)
     }
 
-    fn micro(&self, only_uncached: bool) -> Box<dyn Stage> {
+    fn micro(&self, only_uncached: bool) -> Booked {
         let params = MicroParams {
             min_bytes: 200,
             target_tokens: 1_500,
@@ -93,17 +123,19 @@ impl Bench {
             only_uncached,
             style: Style::Clear,
         };
-        Box::new(Micro::new(params, CompactionThresholds::shipped().clone(), StageJournal::default()))
+        let journal = StageJournal::default();
+        Booked::of(Micro::new(params, CompactionThresholds::shipped().clone(), journal.clone()), journal)
     }
 
-    fn trim(&self, sticky: bool) -> Box<dyn Stage> {
+    fn trim(&self, sticky: bool) -> Booked {
         let sheet =
             HistoryTrimThresholds::parse(include_str!("../../rules/policies/history_trim.toml"), "trim").unwrap();
-        let rule = TrimRule { params: crate::whatif::history_trim::Params { sticky, ..sheet.params.clone() }, sheet };
-        Box::new(HistoryTrim::new(rule, &self.rules).0)
+        let params = trim::Params { sticky, sticky_step: 1, max_history_tokens: 4_000, ..sheet.params.clone() };
+        let (stage, outcome) = HistoryTrim::new(TrimRule { params, sheet }, &self.rules);
+        Booked::new(stage, move || format!("{:?}", outcome.borrow()))
     }
 
-    fn pipeline(&self) -> Box<dyn Stage> {
+    fn pipeline(&self) -> Booked {
         let answered =
             (0..).zip(&self.timeline.calls).filter(|(_, call)| self.timeline.blocks.len() > call.answered as usize);
         let sent = |(call, _): (u32, _)| {
@@ -113,33 +145,35 @@ impl Bench {
         let sent: Vec<SentResult> = answered.map(sent).collect();
         let params =
             pipeline::Params { layers: ActingLayers::All, formats: Formats::Extended, partition: HintScope::Virtual };
-        Box::new(Pipeline::new(&self.timeline, params, sent.into(), &self.rules).0)
+        let (stage, journal) = Pipeline::new(&self.timeline, params, sent.into(), &self.rules);
+        Booked::of(stage, journal)
     }
 
     /// Some stages, alone and together.
-    fn stacks(&self) -> Vec<Vec<Box<dyn Stage>>> {
+    fn stacks(&self) -> Vec<Booked> {
         vec![
-            vec![self.compaction(Real::Keep)],
-            vec![self.compaction(Real::Ignore)],
-            vec![self.micro(false)],
-            vec![self.micro(true)],
-            vec![self.trim(false)],
-            vec![self.trim(true)],
-            vec![self.pipeline()],
-            vec![self.pipeline(), self.micro(false), self.trim(false), self.compaction(Real::Keep)],
+            self.compaction(Real::Keep),
+            self.compaction(Real::Ignore),
+            self.micro(false),
+            self.micro(true),
+            self.trim(false),
+            self.trim(true),
+            self.pipeline(),
+            self.pipeline().then(self.micro(false)).then(self.trim(false)).then(self.compaction(Real::Keep)),
+            self.micro(true).then(self.trim(false)),
         ]
     }
 
-    fn run(&self, mut stages: Vec<Box<dyn Stage>>) -> (SimulatedRun, Vec<Break>) {
+    fn run(&self, Booked { mut stages, books }: Booked) -> (SimulatedRun, Vec<Break>, Vec<String>) {
         let simulator = Simulator::new(&self.timeline, &self.sizes, &self.oracle, &self.prices);
         let detectors = Detectors::new(&self.timeline, &self.sizes.tokens, BreakageThresholds::shipped());
         let mut watch = BreakWatch::new(&detectors).with_pairs();
         let run = simulator.run(simulator.chains(), &mut stages, Some(&mut watch));
-        (run, watch.breaks)
+        (run, watch.breaks, books.iter().map(|book| book()).collect())
     }
 }
 
-/// A conversation: prompts, results, edits, compactions, and going back; then a fork of it.
+/// A conversation: prompts, also before the result of a call, results, edits, compactions, and going back; then a fork of it.
 fn told(steps: &[(u8, u32)]) -> Timeline {
     let mut log = Story::new();
     log.session("a", "/p").human(400).ask(0, 9_000, 3);
@@ -157,6 +191,7 @@ fn step(log: &mut Story, (what, chars): (u8, u32), (cached, requests): &mut (u64
         1 => log.compaction(Trigger::Auto, None, 300),
         2 => log.back_to(*requests / 2),
         3 => log.segment(SegmentCause::Shrink).human(30),
+        12 => log.calls("Read", "/a.rs", 30).human(chars / 9 + 1),
         _ => log.calls(["Bash", "Read", "Edit"][what as usize % 3], "/a.rs", 30).result(chars),
     };
     let grown = u64::from(chars) / 3 + 40;
@@ -169,13 +204,26 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 60, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn what_is_kept_is_what_would_be_made(steps in prop::collection::vec((0_u8..12, 1_u32..4_000), 1..40)) {
+    fn what_is_kept_is_what_would_be_made(steps in prop::collection::vec((0_u8..13, 1_u32..4_000), 1..40)) {
         let bench = Bench::new(told(&steps));
         for (number, (kept, anew)) in bench.stacks().into_iter().zip(bench.stacks()).enumerate() {
-            let anew = anew.into_iter().map(|stage| Box::new(Anew(stage)) as Box<dyn Stage>).collect();
-            prop_assert_eq!(bench.run(kept), bench.run(anew), "stack {}", number);
+            prop_assert_eq!(bench.run(kept), bench.run(anew.anew()), "stack {}", number);
         }
     }
+}
+
+/// A prompt before the result of a call is no place to cut, until the conversation goes back to before the result.
+#[test]
+fn where_a_result_went_a_place_is_sought_again() {
+    let mut log = Story::new();
+    log.session("a", "/p").human(400).ask(0, 9_000, 3).calls("Bash", "", 30);
+    log.human(20).ask(9_000, 100, 3).says(6_000).result(30).ask(9_100, 2_400, 3);
+    log.back_to(1).human(30).ask(9_100, 2_400, 3);
+    let bench = Bench::new(log.done());
+    let (.., books) = bench.run(bench.compaction(Real::Keep));
+    assert_eq!(books, bench.run(bench.compaction(Real::Keep).anew()).2);
+    let outcomes: Vec<&str> = books[0].split("outcome: ").skip(1).filter_map(|rest| rest.split(',').next()).collect();
+    assert_eq!(outcomes, ["NoBoundary", "Ok"], "{}", books[0]);
 }
 
 #[test]

@@ -770,6 +770,9 @@ proptest! {
             ("dedup.near_ref_enabled", "true"),
             ("profiles.agent.variants.marathon_refactor.mckp_recursion_depth", "5"),
             ("profiles.agent.variants.default.mckp_recursion_depth", "7"),
+            // Calls that leave the cache alone now, and then do not.
+            ("tools.Bash.invalidates", "[]"),
+            ("tools.Read.invalidates", "[\"Bash\"]"),
         ];
         let scenario = |settings: &Settings| Scenario::new(settings, &story.tape, OPTIONS).within(&reach, &story.tape);
         let file = SettingsFile::missing(std::path::Path::new("x.toml"));

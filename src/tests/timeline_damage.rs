@@ -168,7 +168,12 @@ fn only_files_of_one_family_are_put_together_at_once() {
     };
     let mut fork: Vec<Record> = conversation()[..7].iter().map(|record| record.clone().session("fork")).collect();
     fork.push(says("own", LINE).session("fork").at(40));
-    let family = [log(&conversation()), log(&subagent()), log(&fork)];
+    let stated = json!({ "claude-opus-5": { "inputTokens": 10, "costUSD": 0.5 } });
+    let beside = [
+        says("unbilled", "no usage").without_message("usage").at(14),
+        Record::new("cost-state", "stated").set("modelUsage", stated).at(15),
+    ];
+    let family = [log(&conversation()) + &log(&beside), log(&subagent()), log(&fork)];
     let files: Vec<(String, String)> = (0..4_usize)
         .flat_map(|by| family.iter().zip(["main", "agent", "fork"]).map(move |(text, name)| (by, text, name)))
         .map(|(by, text, name)| (format!("{name}{by}"), renamed(text, by)))
@@ -179,6 +184,7 @@ fn only_files_of_one_family_are_put_together_at_once() {
     let timeline = timeline_of(&files);
     check(&timeline);
     assert_eq!((timeline.sessions.len(), timeline.chains.len()), (8, 12));
+    assert_eq!((timeline.stated_costs.len(), timeline.unbilled.len()), (4, 4));
     assert_eq!(told(&timeline), as_one(&files));
 }
 
