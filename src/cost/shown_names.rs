@@ -110,7 +110,7 @@ impl ShownNames {
 /// What stands for a name that no log on disk has: its logs are deleted, or came on standard input.
 fn gone(id: Id) -> String {
     if id.is_some() {
-        format!("(in no log on disk, {})", &id.to_string()[..ID_CHARS])
+        format!("(named in no log on disk, {})", &id.to_string()[..ID_CHARS])
     } else {
         "(not in the log)".to_owned()
     }

@@ -210,6 +210,12 @@ impl CallIndex {
     pub fn find(&self, id: Id, message: Id) -> Option<usize> {
         self.again.get(&(id, message)).or_else(|| self.by_id.get(&id)).copied()
     }
+
+    /// The one call of this id among these; none where several have it.
+    pub fn only(&self, id: Id, calls: &[Call]) -> Option<usize> {
+        let is_alone = |place: &usize| !self.again.contains_key(&(id, calls[*place].message));
+        self.by_id.get(&id).copied().filter(is_alone)
+    }
 }
 
 /// The whole history.

@@ -167,8 +167,8 @@ fn calls_of_input(books: &Reconciled<'_>) -> Sum {
     // One id may stand for several calls, each of another message.
     let all = books.logs().flat_map(totals::asked).filter(|(_, call)| call.is_some());
     let recorded: Vec<(Id, Id)> = all.map(|(asked, call)| (call, asked.message)).collect();
-    let copies = recorded.len() - recorded.iter().collect::<HashSet<_>>().len();
-    let distinct: IdSet<Id> = recorded.iter().map(|(call, _)| *call).collect();
+    let distinct: HashSet<(Id, Id)> = recorded.iter().copied().collect();
+    let copies = recorded.len() - distinct.len();
     let is_repeated = |file: &&SourceRows| books.standings[&file.source.key].is_repeated;
     let nameless = books.logs().filter(is_repeated).flat_map(asked).filter(|id| !id.is_some()).count();
     let named = |file: &SourceRows| {
@@ -183,7 +183,7 @@ fn calls_of_input(books: &Reconciled<'_>) -> Sum {
     let nameless = nameless + named.len() - named.iter().collect::<HashSet<_>>().len();
     let in_progress = books.history.calls.iter().filter(|call| {
         let is_progress = books.history.chains[call.chain as usize].place == Place::Progress;
-        is_progress && !(call.id.is_some() && distinct.contains(&call.id))
+        is_progress && !(call.id.is_some() && distinct.contains(&(call.id, call.message)))
     });
     Sum::new(
         "tool calls",

@@ -290,7 +290,7 @@ fn a_session_that_was_billed_for_nothing_is_in_no_bill() {
 fn what_came_on_standard_input_is_in_no_log_on_disk() {
     let log = log(FIRST, "/home/zoe/work/lantern", ["main", "main"], "claude-opus-4-6", 0);
     let said = Home::new().run_with(&["session", "--input-dir", "-"], log.as_bytes());
-    assert!(said.out.starts_with("Session (in no log on disk, "), "{}{}", said.out, said.err);
+    assert!(said.out.starts_with("Session (named in no log on disk, "), "{}{}", said.out, said.err);
 }
 
 #[test]
@@ -300,7 +300,7 @@ fn a_session_whose_log_is_gone_is_found_by_its_whole_id_and_by_what_is_shown_ins
     std::fs::remove_file(home.logs().join("-home-zoe-work-lantern").join(format!("{FIRST}.jsonl"))).unwrap();
     let after = home.json(&["session", FIRST]);
     assert_eq!(after["requests"], before["requests"]);
-    let shown = after["session"].as_str().unwrap().strip_prefix("(in no log on disk, ").unwrap();
+    let shown = after["session"].as_str().unwrap().strip_prefix("(named in no log on disk, ").unwrap();
     let shown = shown.trim_end_matches(')');
     assert_eq!(home.json(&["session", shown])["requests"], before["requests"]);
     // How an id begins is that of a log that is there.

@@ -470,6 +470,17 @@ fn a_subagent_whose_own_file_was_cut_off_is_counted_as_its_parent_saw_it() {
     assert_eq!(home.run(&["doctor", "--reconcile"]).exit, Exit::Done);
 }
 
+/// What a parent repeats of a message that is on record says nothing more of it, in every report.
+#[test]
+fn a_progress_record_names_no_model_of_a_message_with_a_record_of_its_own() {
+    let says = |model: &str| says("m1").message("model", model).usage(3_000, 7).session("s").at(2);
+    let seen = says("claude-sonnet-4-5-20250929");
+    let home = home(&[("s", &[prompt("q1").at(1), says("claude-opus-4-6"), agent_progress("a1", &seen).at(3)])]);
+    let told = home.json(&["cost", "--by", "model", "--since", "2026-01-01"]);
+    let models: Vec<_> = told["rows"].as_array().unwrap().iter().map(|row| row["model"].clone()).collect();
+    assert_eq!(models, ["claude-opus-4-6"]);
+}
+
 /// Who forks a session may give the copies uuids of their own, and say of each what it is a copy of.
 #[test]
 fn a_fork_counts_alike_whether_its_copies_keep_their_uuids_or_not() {

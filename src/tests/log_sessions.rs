@@ -797,3 +797,15 @@ fn a_progress_record_may_have_its_keys_in_any_order() {
         assert_eq!(path(&spelled(keys)), expected, "{keys:?}");
     }
 }
+
+/// A mark names a call by its id alone: where another thread has several of that id, nobody can say which one is meant.
+#[test]
+fn a_mark_takes_a_call_of_another_thread_only_where_its_id_stands_for_one() {
+    let of = |session: &str, message: &str, call: &str| asks(message, call, "Read").session(session);
+    let marks = log(&[of("u", "m3", "c3"), micro_compaction("b", &["c1"]).session("u")]);
+    let evicted = |more: &[Record]| {
+        let calls = [&[of("s", "m1", "c1")][..], more].concat();
+        Told::of(&[("f", &log(&calls)), ("g", &marks)]).history.evictions.len()
+    };
+    assert_eq!((evicted(&[]), evicted(&[of("t", "m2", "c1")])), (1, 0));
+}

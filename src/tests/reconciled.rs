@@ -63,6 +63,15 @@ fn the_file_of_a_subagent_without_usage_adds_up() {
     assert_eq!(exit, Exit::Done, "{report:#}");
 }
 
+/// Models of other makers give ids of calls again, also in a subagent that is known from progress records only.
+#[test]
+fn an_id_that_comes_again_in_a_subagent_is_another_call() {
+    let inner = asks("m2", "c1", "Bash").at(2);
+    let main = vec![user("p", "go on"), asks("m1", "c1", "Agent").at(1), agent_progress("a1", &inner)];
+    let (exit, report) = sums(&home_of(&vec![("s-main".into(), main)]));
+    assert_eq!(exit, Exit::Done, "{report:#}");
+}
+
 /// Gateways that tell no usage write zeros.
 #[test]
 fn the_bill_lacks_the_requests_whose_usage_is_nothing_but_zeros() {

@@ -140,7 +140,7 @@ fn cleared(marked: &[(&File<'_>, Vec<MarkRow>)], history: &History, index: &Call
                 *next = (*next).max(call + 1);
             }
             let known = own.get(&mark.id).copied();
-            let Some(call) = known.or_else(|| index.find(mark.id, Id::NONE)) else { continue };
+            let Some(call) = known.or_else(|| index.only(mark.id, &history.calls)) else { continue };
             let before = next.get(&history.calls[call].chain).map_or(call + 1, |&next| next);
             let known = found.entry((call, mark.other)).or_insert(before);
             *known = (*known).max(before);

@@ -415,20 +415,22 @@ impl<'a> Assembly<'a> {
         }
     }
 
-    /// A copy of a message adds what it knows of its usage; a progress record knows no more than a first chunk.
+    /// A copy of a message adds what it knows of its usage; a progress record adds nothing to a record of its own, since it knows
+    /// no more than a first chunk.
     fn merge_usage(&mut self, file: u32, answer: &AnswerRow, track: u32) {
         let setting = answer.setting.renamed(&self.files[file as usize].symbols);
         let Some(&request) = self.by_message.get(&answer.message).filter(|_| answer.is_request) else { return };
         let model = self.files[file as usize].symbols[answer.model.0 as usize];
         let RequestDraft { request, is_progress, .. } = &mut self.requests[request as usize];
+        if !*is_progress && self.tracks[track as usize].place == Place::Progress {
+            return;
+        }
         // Of two names the one that sorts last, as in the history.
         if self.names.text(model) > self.names.text(request.model) {
             request.model = model;
         }
         request.setting.merge(&setting);
-        if *is_progress || self.tracks[track as usize].place != Place::Progress {
-            request.usage.merge(&answer.usage);
-        }
+        request.usage.merge(&answer.usage);
     }
 
     /// Whether a record is a part of a request: it has usage, or another part of its message has.
