@@ -162,9 +162,9 @@ fn tools_of_subagents_are_no_static_prefix_of_a_main_thread() {
     day(&mut log, "b");
     let priors = Bench::new(log.done()).sizes.priors;
     let (main, cold_agent, warm_agent) = (&priors[3], &priors[4], &priors[5]);
-    assert!(main.still > 43_000 && main.elsewhere.is_none(), "{main:?}");
-    assert!(cold_agent.still == 6_000 && cold_agent.elsewhere.is_none(), "{cold_agent:?}");
-    assert_eq!(warm_agent.elsewhere.map(|warm| warm.length), Some(6_000), "{warm_agent:?}");
+    assert!(main.still > 43_000 && main.elsewhere().is_none(), "{main:?}");
+    assert!(cold_agent.still == 6_000 && cold_agent.elsewhere().is_none(), "{cold_agent:?}");
+    assert_eq!(warm_agent.elsewhere().map(|warm| warm.length), Some(6_000), "{warm_agent:?}");
 }
 
 /// Nothing that two subagents begin with is found, though it was sent a moment ago: so is the next one expected to begin.
@@ -176,7 +176,7 @@ fn what_was_warm_and_not_found_is_not_expected() {
         log.wait(30).agent(agent).human(40).ask(0, 6_000, 0).says(60);
     }
     let priors = Bench::new(log.done()).sizes.priors;
-    assert!(priors[2].elsewhere.is_some() && priors[3].elsewhere.is_none(), "{priors:?}");
+    assert!(priors[2].elsewhere().is_some() && priors[3].elsewhere().is_none(), "{priors:?}");
 }
 
 #[test]

@@ -38,8 +38,6 @@ pub struct Capped {
     limit: ResultLimit,
     /// Sizes of [`Timeline::blocks`].
     tokens: Arc<[u32]>,
-    /// By block what [`ResultLimit::cut`] gave, once it was asked for: each stands in many contexts.
-    known: Vec<Option<Option<(u32, u32)>>>,
 }
 
 impl ResultLimit {
@@ -86,24 +84,20 @@ impl ResultLimit {
 impl Capped {
     /// Shows results under a limit; `tokens` are the sizes of [`Timeline::blocks`].
     pub fn new(limit: ResultLimit, tokens: Arc<[u32]>) -> Self {
-        Self { limit, tokens, known: Vec::new() }
+        Self { limit, tokens }
     }
 
     /// The item as it would have been shown. Whoever cut it before has the say.
-    fn shown(&mut self, timeline: &Timeline, item: Item) -> Item {
+    fn shown(&self, timeline: &Timeline, item: Item) -> Item {
         let ItemKey::Block(index) = item.key else { return item };
-        let cut = self.known[index as usize].get_or_insert_with(|| {
-            let is_whole = item.kept_chars >= timeline.blocks[index as usize].chars;
-            is_whole.then(|| self.limit.cut(timeline, index, item.tokens)).flatten()
-        });
+        let is_whole = item.kept_chars >= timeline.blocks[index as usize].chars;
+        let cut = is_whole.then(|| self.limit.cut(timeline, index, item.tokens)).flatten();
         cut.map_or(item, |(tokens, kept_chars)| Item { tokens, kept_chars, ..item })
     }
 }
 
 impl Stage for Capped {
-    fn begin(&mut self, timeline: &Timeline, _: u32) {
-        self.known.resize(timeline.blocks.len(), None);
-    }
+    fn begin(&mut self, _: &Timeline, _: u32) {}
 
     fn may_change(&self, timeline: &Timeline, chain: u32, _: u64) -> bool {
         let is_cut = |block: u32| self.limit.cut(timeline, block, self.tokens[block as usize]).is_some();

@@ -103,7 +103,7 @@ fn readable(simulator: &Simulator<'_>, baseline: &SimulatedRun, seconds: u32) ->
         let idle = match before.replace(request.chain) {
             Some(chain) if chain == request.chain => Some(prior.idle),
             _ if !simulator.timeline.requests_of(request.chain)[0].counts() => Some(prior.idle),
-            _ => prior.elsewhere.or(prior.inherited).map(|warm| request.start.saturating_sub(warm.last_use)),
+            _ => prior.elsewhere().or(prior.inherited()).map(|warm| request.start.saturating_sub(warm.last_use)),
         };
         count.n += request.context();
         if idle.is_some_and(|idle| idle <= lives) {

@@ -27,7 +27,7 @@ pub struct WarmPrefix {
 }
 
 /// What is known of a request before its bill.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Prior {
     /// Tokens of the static prefix (policies.md: S).
     pub still: u64,
@@ -35,14 +35,31 @@ pub struct Prior {
     pub class: CacheLifetime,
     /// Milliseconds since the request before in its chain was over.
     pub idle: Millis,
-    /// The static prefix as other chains have it, where this one may need that.
-    pub elsewhere: Option<WarmPrefix>,
-    /// What another chain of the session has cached of a context that this chain begins with.
-    pub inherited: Option<WarmPrefix>,
+    /// What others wrote that it may read: of few requests anything.
+    others: Option<Box<Others>>,
     /// Whether the answer before is believed to be cached by a request that is not logged.
     pub fork: bool,
     /// How often the cache was missed so far where the log has no reason for it and one could be lost here.
     pub unforeseen: Option<Unforeseen>,
+}
+
+/// What others wrote that a request may read.
+#[derive(Clone, PartialEq, Eq, Debug)]
+struct Others {
+    elsewhere: Option<WarmPrefix>,
+    inherited: Option<WarmPrefix>,
+}
+
+impl Prior {
+    /// The static prefix as other chains have it, where this one may need that.
+    pub fn elsewhere(&self) -> Option<WarmPrefix> {
+        self.others.as_ref()?.elsewhere
+    }
+
+    /// What another chain of the session has cached of a context that this chain begins with.
+    pub fn inherited(&self) -> Option<WarmPrefix> {
+        self.others.as_ref()?.inherited
+    }
 }
 
 /// Whose static prefix it is: each kind of agent has tools and a system prompt of its own, and so has the main thread.
@@ -111,8 +128,7 @@ pub fn learn(timeline: &Timeline, rules: &SizeRules, unknown: CacheLifetime) -> 
         seen: vec![ChainSeen::default(); timeline.chains.len()],
         families: timeline.sessions.iter().map(|_| Family::default()).collect(),
     };
-    let blank =
-        Prior { still: 0, class: unknown, idle: 0, elsewhere: None, inherited: None, fork: true, unforeseen: None };
+    let blank = Prior { still: 0, class: unknown, idle: 0, others: None, fork: true, unforeseen: None };
     let mut priors = vec![blank; timeline.requests.len()];
     for index in by_clock(timeline) {
         let at = index as usize;
@@ -268,7 +284,8 @@ impl Learner<'_> {
         let unforeseen = last
             .and_then(|last| could_be_lost(last, request, idle, class))
             .map(|place| self.losses.before(place, Occasion::of(self.timeline, request, idle)));
-        Prior { still, class, idle, elsewhere, inherited, fork, unforeseen }
+        let others = elsewhere.or(inherited).map(|_| Box::new(Others { elsewhere, inherited }));
+        Prior { still, class, idle, others, fork, unforeseen }
     }
 
     /// The most that the static prefix of a chain that begins here can be. One that goes on from another has that one's: the

@@ -428,7 +428,7 @@ impl Driver<'_, '_, '_> {
     /// Whether all that was left by the request before, or by the one that the chain was forked off, is alive.
     fn is_warm(&self, index: u32) -> bool {
         let request = self.simulator.timeline.request(index);
-        let Some(warm) = self.simulator.priors[index as usize].inherited.filter(|_| self.base.is_some()) else {
+        let Some(warm) = self.simulator.priors[index as usize].inherited().filter(|_| self.base.is_some()) else {
             return self.cache.is_warm(request.model, self.start(index));
         };
         self.cache.is_live(warm.last_use, self.cache.tail_class(warm.class), request.start)
@@ -460,7 +460,7 @@ impl Driver<'_, '_, '_> {
             start,
             end,
             class: prior.class,
-            elsewhere: prior.elsewhere.map(shifted),
+            elsewhere: prior.elsewhere().map(shifted),
             edition: prefix.edition,
             context,
             tail: request.usage.input.min(context),
@@ -560,7 +560,7 @@ impl Driver<'_, '_, '_> {
         let alone = if params.cross_session.is_on() { still } else { 0 };
         let segment = &self.simulator.timeline.segments[request.segment as usize];
         let Some(last) = self.last else {
-            let inherited = self.simulator.priors[index as usize].inherited;
+            let inherited = self.simulator.priors[index as usize].inherited();
             let shared = inherited.map_or(alone, |warm| match (segment.after, parted) {
                 (NONE, _) => warm.length.min(self.view().tokens()),
                 (_, Some(same)) => same.max(alone),
@@ -636,7 +636,7 @@ impl Driver<'_, '_, '_> {
     /// What the chain that this one was forked off has left in the cache.
     fn adopt(&mut self, index: u32, start: Millis, still: u64, parted: Option<u64>) {
         let Simulator { timeline, sizes, ref priors, .. } = *self.simulator;
-        let Some(warm) = priors[index as usize].inherited.filter(|_| self.last.is_none()) else { return };
+        let Some(warm) = priors[index as usize].inherited().filter(|_| self.last.is_none()) else { return };
         let request = timeline.request(index);
         let lengths = match (timeline.segments[request.segment as usize].after, parted, &self.base) {
             (NONE, ..) => vec![warm.length],
