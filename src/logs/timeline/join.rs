@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use crate::base::allocator;
 use crate::base::id::Id;
 use crate::logs::timeline::requests::{
     Addition, Block, Boundary, Chain, Clearing, NONE, Occurrence, Reference, Request, Segment, Timeline, ToolCall,
@@ -29,6 +30,10 @@ enum Table {
 /// A place in each table.
 type Places = [u32; Table::Added as usize + 1];
 
+/// How often freed memory is given back while sessions are handed over: it lies between blocks still in use, and would else
+/// be held twice.
+const TIMES_GIVEN_BACK: usize = 8;
+
 /// All of them but their names, which are one table already. Each is dropped once its last session is handed over.
 pub(super) fn join(mut timelines: Vec<Timeline>) -> Timeline {
     if timelines.len() < 2 {
@@ -43,15 +48,20 @@ pub(super) fn join(mut timelines: Vec<Timeline>) -> Timeline {
     let mut end = Places::default();
     order.iter().for_each(|&(_, _, part, session)| parts[part].place(session, &mut end));
     let (mut out, mut words) = (with_room(&end), WordList::default());
+    words.reserve(parts.iter().map(|part| part.from.words.rows().len()).sum());
     for part in &mut parts {
         part.words = words.end();
         words.append(std::mem::take(&mut part.from.words));
     }
+    let some = order.len().div_ceil(TIMES_GIVEN_BACK);
     for (number, (_, _, part, session)) in (0..).zip(order) {
         let part = &mut parts[part];
         part.hand_over(session, number, &mut out);
         if session as usize + 1 == part.from.sessions.len() {
             part.finish(&mut out);
+        }
+        if (number as usize + 1).is_multiple_of(some) {
+            allocator::give_back_small_blocks();
         }
     }
     // What no session was made of was left out all the same.

@@ -102,6 +102,11 @@ impl WordList {
         self.words.rows.len() as u32
     }
 
+    /// Makes room for so many.
+    pub fn reserve(&mut self, words: usize) {
+        self.words.rows.reserve_exact(words);
+    }
+
     /// Adds one.
     pub fn push(&mut self, word: Word) {
         let Word { hash, count, position } = word;
@@ -128,7 +133,7 @@ impl WordList {
 
     /// Adds those of another file behind all others.
     pub fn append(&mut self, mut words: WordIndex) {
-        if self.words.hashes.is_empty() {
+        if self.words.hashes.is_empty() && self.words.rows.capacity() == 0 {
             self.words = words;
             return;
         }
