@@ -28,7 +28,7 @@ use crate::shell::window;
 use crate::whatif::chosen::PolicyConfigs;
 use crate::whatif::client::thresholds::{ClientThresholds, Versions};
 use crate::whatif::prompt_cache::params::CacheRules;
-use crate::whatif::workload::{Workload, oracle};
+use crate::whatif::workload::{Workload, cache_rules};
 
 /// What a question is asked of, and how its answer is shown.
 #[derive(clap::Args, Debug, Clone, Default)]
@@ -239,7 +239,7 @@ impl BilledLogs {
         if timeline.billed().next().is_none() && !asked.input.allow_empty {
             return Err(input.nothing_in_window("requests with usage"));
         }
-        let cache = oracle(&PolicyConfigs::load(&input.data)?)?;
+        let cache = cache_rules(&PolicyConfigs::load(&input.data)?)?;
         let mut workload = Workload::new(timeline, None, &input.data, false, true)?;
         workload.timeline.rename_tools(&input.vocabulary.tool_aliases);
         let notes = workload.notes(&cache);
@@ -261,12 +261,12 @@ pub fn clients_in_use(
     projects: Option<&BTreeSet<Id>>,
     context: &mut Context<'_>,
 ) -> Result<Versions> {
-    let sheet = ClientThresholds::load(&input.data)?;
+    let thresholds = ClientThresholds::load(&input.data)?;
     let now_ms = context.now_ms;
     let last = seen.values().copied().filter(|last| *last <= now_ms).max();
     let start = input.window.start;
     let has_last_weeks =
-        start == window::ALL.start || last.is_some_and(|last| start <= last - sheet.split.version_days * DAY_MS);
+        start == window::ALL.start || last.is_some_and(|last| start <= last - thresholds.split.version_days * DAY_MS);
     let is_whole = asked.input.project.is_none() && input.window.end == window::ALL.end && has_last_weeks;
     // A stream is read once.
     if is_whole || asked.input.input_dir.iter().any(|dir| dir.as_os_str() == "-") {
@@ -279,5 +279,7 @@ pub fn clients_in_use(
     };
     let mut all = asked.read(0, Some(TimelineDetail::default()), context)?;
     let question = format!("clients in use on {} in {projects:?}", numbers::date(now_ms));
-    all.remember(&question, |all| Ok(sheet.versions(&all.last_timeline(TimelineDetail::default())?, projects, now_ms)))
+    all.remember(&question, |all| {
+        Ok(thresholds.versions(&all.last_timeline(TimelineDetail::default())?, projects, now_ms))
+    })
 }

@@ -110,11 +110,11 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<()> {
         }
         if let Some(dir) = &args.emit_telemetry {
             let scenarios = scenarios()?;
-            let laid = ReplayInput::new(None, &mut input)?;
-            let scenario = Scenario::new(&scenarios.cells[0].settings, &laid.tape, laid.options(false));
-            let mut log = laid.events(&scenario);
-            input.pool.install(|| trail::add(&stage, chosen, &laid, &scenario, &mut log));
-            emit(dir, log, &laid, stage.numbers.counted_by(), &args.asked, context)?;
+            let source = ReplayInput::new(None, &mut input)?;
+            let scenario = Scenario::new(&scenarios.cells[0].settings, &source.tape, source.options(false));
+            let mut log = source.events(&scenario);
+            input.pool.install(|| trail::add(&stage, chosen, &source, &scenario, &mut log));
+            emit(dir, log, &source, stage.numbers.counted_by(), &args.asked, context)?;
         }
         show(args, &report, &input, context)?;
     } else {

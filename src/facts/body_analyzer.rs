@@ -10,7 +10,7 @@ use crate::base::numbers::saturated;
 use crate::base::tokenizer::{Size, TokenCounts, VOCABULARIES};
 use crate::facts::body_facts::{BodyFacts, BodyLine, BodyLines, Encoding, witness};
 use crate::facts::encode::{Format, Params, Subject};
-use crate::facts::numbered::{BodySegment, stretches};
+use crate::facts::numbered::{BodySegment, segments};
 use crate::facts::quotable::Quotable;
 use crate::facts::tokens::Counter;
 use crate::facts::{encode, inner_formats, legacy, near_ref, shape, tokens};
@@ -170,12 +170,12 @@ impl BodyAnalyzer {
 
     fn lines(&mut self, text: &str) -> BodyLines {
         let mut start = 0;
-        let stretch = |stretch: BodySegment<'_>| {
-            let part = start..start + stretch.text.len();
+        let segment = |segment: BodySegment<'_>| {
+            let part = start..start + segment.text.len();
             start = part.end;
-            BodyLine { number: stretch.number, text: witness(stretch.text), size: self.measure_part(text, part) }
+            BodyLine { number: segment.number, text: witness(segment.text), size: self.measure_part(text, part) }
         };
-        stretches(text).into_iter().map(stretch).collect()
+        segments(text).into_iter().map(segment).collect()
     }
 }
 

@@ -93,7 +93,7 @@ pub struct BodySegment<'a> {
 }
 
 /// The stretches of a body; none unless it has numbered lines that hints could stand for.
-pub fn stretches(body: &str) -> Vec<BodySegment<'_>> {
+pub fn segments(body: &str) -> Vec<BodySegment<'_>> {
     let Some(lines) = lines(body).filter(|_| !has_hint(body)) else { return Vec::new() };
     let mut numbers: IdSet<u32> = IdSet::default();
     let mut out = Vec::with_capacity(lines.len());

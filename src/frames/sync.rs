@@ -258,10 +258,10 @@ fn attempt(
     };
     let tier = if is_read { tier_with(tier, &held) } else { tier };
     let counted = held.iter().filter(|facts| facts.counted & tier == tier);
-    let studies = AnalysisPool::new(tier, scope.params, counted.map(|facts| facts.body));
+    let analysis = AnalysisPool::new(tier, scope.params, counted.map(|facts| facts.body));
     let joined = Joined { scope, tier, stored: &mut stored, loaded: &mut loaded, known: &mut known, delta: Vec::new() };
-    let delta = joined.read(&plans, &studies);
-    let facts = studies.finish();
+    let delta = joined.read(&plans, &analysis);
+    let facts = analysis.finish();
     // What could not be read stands as it was known.
     let stands = stored.sources.values().map(|source| source.number).filter(|number| anew.contains(number));
     let stands: BTreeSet<u32> = stands.collect();
@@ -567,11 +567,11 @@ struct Joined<'j, 's> {
 
 impl Joined<'_, '_> {
     /// Reads what the plans ask for and joins it to what is known; returns the new rows by source.
-    fn read(mut self, plans: &[FilePlan<'_>], studies: &AnalysisPool) -> Vec<NewRows> {
+    fn read(mut self, plans: &[FilePlan<'_>], analysis: &AnalysisPool) -> Vec<NewRows> {
         let scope = self.scope;
         let jobs: Vec<Job<'_>> = plans.iter().filter_map(FilePlan::job).collect();
         let progress = ProgressLine::new(jobs.iter().map(|job| job.to - job.from).sum(), scope.progress);
-        let begin = || studies.begin();
+        let begin = || analysis.begin();
         let guide = ExtractionGuide { study: if self.tier == 0 { None } else { Some(&begin) }, ..scope.guide };
         let mut left = plans.iter();
         let mut take = |reading: FileReading| {

@@ -282,7 +282,7 @@ fn read_lines<R: Read>(
         return FileReading { trace: light.finish(), ..end };
     };
     let ExtractionGuide { vocabulary, endpoints, .. } = guide;
-    let timeline_guide = TimelineGuide { vocabulary, endpoints, rules, with_words, gauge: None };
+    let timeline_guide = TimelineGuide { vocabulary, endpoints, rules, with_words, token_counter: None };
     let timeline = TimelineReader::new(timeline_guide, None);
     let mut reader = Twofold { light, timeline };
     let end = take_lines(lines, owned, packing, &mut reader);

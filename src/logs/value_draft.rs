@@ -22,7 +22,7 @@ pub struct ValueDraft<'v> {
     lists: Vec<DraftList>,
     found: Vec<Found>,
     pub(super) given: Vec<DraftGiven>,
-    sheet: AnswerLists,
+    answer_lists: AnswerLists,
     pub(super) scratch: Vec<u8>,
 }
 
@@ -96,7 +96,7 @@ impl<'v> ValueDraft<'v> {
             lists: Vec::new(),
             found: Vec::new(),
             given: Vec::new(),
-            sheet: AnswerLists::default(),
+            answer_lists: AnswerLists::default(),
             scratch: Vec::new(),
         }
     }
@@ -107,7 +107,7 @@ impl<'v> ValueDraft<'v> {
         self.lists.clear();
         self.found.clear();
         self.given.clear();
-        self.sheet.start = 0;
+        self.answer_lists.start = 0;
     }
 
     /// Drafts what an answer lists; `answer` is its place in the record. Where its tool may be one whose answers are taken
@@ -132,16 +132,16 @@ impl<'v> ValueDraft<'v> {
 
     fn open_sheet(&mut self) {
         // A walk that failed has left something.
-        self.found.truncate(self.sheet.start);
-        self.sheet.heads.clear();
-        self.sheet.seen.clear();
-        self.sheet.flags = 0;
-        self.sheet.kept = 0;
-        self.sheet.start = self.found.len();
+        self.found.truncate(self.answer_lists.start);
+        self.answer_lists.heads.clear();
+        self.answer_lists.seen.clear();
+        self.answer_lists.flags = 0;
+        self.answer_lists.kept = 0;
+        self.answer_lists.start = self.found.len();
     }
 
     fn close_sheet(&mut self, answer: usize) {
-        let AnswerLists { heads, start, flags, .. } = &mut self.sheet;
+        let AnswerLists { heads, start, flags, .. } = &mut self.answer_lists;
         self.found[*start..].sort_by_key(|found| found.list);
         let kept = heads.drain(..).filter(|head| head.kept > 0);
         for Head { extractor, kept, found, matches, has_spellings, is_taken, .. } in kept {
@@ -161,14 +161,22 @@ impl<'v> ValueDraft<'v> {
     pub(super) fn list(&mut self, extractor: &str, cap: u16) -> usize {
         let extractor = self.names.intern(extractor);
         let has_spellings = false;
-        self.sheet.heads.push(Head { extractor, cap, kept: 0, found: 0, matches: 0, has_spellings, is_taken: false });
-        self.sheet.heads.len() - 1
+        self.answer_lists.heads.push(Head {
+            extractor,
+            cap,
+            kept: 0,
+            found: 0,
+            matches: 0,
+            has_spellings,
+            is_taken: false,
+        });
+        self.answer_lists.heads.len() - 1
     }
 
     /// The same of what the published planner takes for paths, however often it is told.
     pub(super) fn take<'t>(&mut self, extractor: &str, texts: impl Iterator<Item = &'t [u8]>) {
         let list = self.list(extractor, u16::MAX);
-        self.sheet.heads[list].is_taken = true;
+        self.answer_lists.heads[list].is_taken = true;
         for (place, text) in (0..).zip(texts) {
             let value = if self.rules.is_over_long(text) { DraftValue::of(text) } else { self.path(text) };
             self.add(list, place, ValueKind::Line, value);
@@ -177,22 +185,22 @@ impl<'v> ValueDraft<'v> {
 
     /// Lists of the answer at hand.
     pub(super) fn list_count(&self) -> usize {
-        self.sheet.heads.len()
+        self.answer_lists.heads.len()
     }
 
     /// Sets flags of all lists of the answer at hand.
     pub(super) fn flag(&mut self, flags: u8) {
-        self.sheet.flags |= flags;
+        self.answer_lists.flags |= flags;
     }
 
     /// Values kept of the answer at hand.
     pub(super) fn kept(&self) -> usize {
-        self.sheet.kept
+        self.answer_lists.kept
     }
 
     /// Lists a path.
     pub(super) fn add_path(&mut self, list: usize, path: &[u8], kind: ValueKind) {
-        self.sheet.heads[list].has_spellings = true;
+        self.answer_lists.heads[list].has_spellings = true;
         let raw = xxh3_64(path);
         if !self.count(list, raw) {
             let value = self.path(path);
@@ -215,8 +223,8 @@ impl<'v> ValueDraft<'v> {
 
     /// Counts a text that stands in the list already.
     fn count(&mut self, list: usize, raw: u64) -> bool {
-        let Some(place) = self.sheet.seen.get(&seen_key(list, raw)) else { return false };
-        let head = &mut self.sheet.heads[list];
+        let Some(place) = self.answer_lists.seen.get(&seen_key(list, raw)) else { return false };
+        let head = &mut self.answer_lists.heads[list];
         head.matches = head.matches.saturating_add(1);
         if let Some(found) = self.found.get_mut(*place) {
             found.count = found.count.saturating_add(1);
@@ -228,14 +236,14 @@ impl<'v> ValueDraft<'v> {
         if self.count(list, raw) {
             return;
         }
-        let head = &mut self.sheet.heads[list];
+        let head = &mut self.answer_lists.heads[list];
         head.matches = head.matches.saturating_add(1);
         head.found = head.found.saturating_add(1);
         let fits = head.kept < head.cap;
-        self.sheet.seen.insert(seen_key(list, raw), if fits { self.found.len() } else { BEYOND });
+        self.answer_lists.seen.insert(seen_key(list, raw), if fits { self.found.len() } else { BEYOND });
         if fits {
             head.kept += 1;
-            self.sheet.kept += 1;
+            self.answer_lists.kept += 1;
             self.found.push(Found { list, kind, count: 1, value });
         }
     }
@@ -257,7 +265,7 @@ impl<'v> ValueDraft<'v> {
     pub(super) fn add_leaf(&mut self, list: usize, text: &[u8]) {
         let value = self.value(text);
         let raw = xxh3_64(text);
-        self.sheet.heads[list].has_spellings |= value.value != raw;
+        self.answer_lists.heads[list].has_spellings |= value.value != raw;
         self.add(list, raw, ValueKind::Leaf, value);
     }
 

@@ -48,12 +48,12 @@ pub fn report(stage: &PlannerStage, planners: &[Planner]) -> PlannerReport {
 fn arm(stage: &PlannerStage, planner: &Planner, known: &KnownTools<'_>, trained: &Trained) -> PlannerArm {
     let (told, enrichment) = (stage.told(), &stage.settings.enrichment);
     let donors = OfferedValues::new(told.history, &moments(told, known, &stage.numbers.judge, &[]));
-    let books = walk(stage, planner, known, trained, enrichment, None, None);
+    let ledgers = walk(stage, planner, known, trained, enrichment, None, None);
     let control = sum(&walk(stage, planner, known, trained, enrichment, None, Some(&donors)));
-    let whole = sum(&books);
-    let judged = || told.history.sessions.iter().zip(&books).zip(&stage.judged).filter(|(_, judged)| **judged);
+    let whole = sum(&ledgers);
+    let judged = || told.history.sessions.iter().zip(&ledgers).zip(&stage.judged).filter(|(_, judged)| **judged);
     let mut sessions: Vec<(String, PrefetchTally)> =
-        judged().map(|((session, books), _)| (session.id.to_string()[..16].to_owned(), books.total)).collect();
+        judged().map(|((session, ledgers), _)| (session.id.to_string()[..16].to_owned(), ledgers.total)).collect();
     sessions.sort_by(|(a, _), (b, _)| a.cmp(b));
     let name = |tool| known.names.text(tool).to_owned();
     let edges =

@@ -170,9 +170,9 @@ fn odds<'a>(stage: &'a PlannerStage, planner: &'a Planner, known: &'a KnownTools
 }
 
 /// The books of several sessions in one.
-pub fn sum(books: &[PlannerLedger]) -> PlannerLedger {
-    books.iter().fold(PlannerLedger::default(), |mut sum, books| {
-        sum.absorb(books);
+pub fn sum(ledgers: &[PlannerLedger]) -> PlannerLedger {
+    ledgers.iter().fold(PlannerLedger::default(), |mut sum, ledgers| {
+        sum.absorb(ledgers);
         sum
     })
 }
@@ -236,8 +236,8 @@ impl SweepGrid {
         let known: Vec<KnownTools<'_>> =
             planners.iter().map(|planner| KnownTools::new(&planner.models, stage.told(), &stage.numbers)).collect();
         let row = |cell: &SweepPointValues, planner: &Planner, known: &KnownTools<'_>| {
-            let books = walk(stage, planner, known, &trained, &cell.enrichment, cell.probability_min, None);
-            PlannerSweepRow { values: cell.values.clone(), arm: planner.name.to_owned(), tally: sum(&books).total }
+            let ledgers = walk(stage, planner, known, &trained, &cell.enrichment, cell.probability_min, None);
+            PlannerSweepRow { values: cell.values.clone(), arm: planner.name.to_owned(), tally: sum(&ledgers).total }
         };
         let of_planner = |(planner, known): (&Planner, &KnownTools<'_>)| {
             self.cells.par_iter().map(|cell| row(cell, planner, known)).collect::<Vec<_>>()

@@ -17,19 +17,19 @@ use crate::replay::input::ReplayInput;
 use crate::telemetry::log::{EventLog, RecordedEvent, RecordedPlan};
 
 /// Adds what a planner did in the judged sessions to the events of the same logs.
-pub fn add(stage: &PlannerStage, planner: &Planner, laid: &ReplayInput, scenario: &Scenario, log: &mut EventLog) {
+pub fn add(stage: &PlannerStage, planner: &Planner, source: &ReplayInput, scenario: &Scenario, log: &mut EventLog) {
     let answers = Answers::new(stage);
     let EventLog { names, planned, .. } = log;
     let names = Arc::make_mut(names);
     let event = |trace: HostTrace| {
         let known = answers.of(&trace).filter(|_| trace.plan.prefetched);
-        let answer = known.and_then(|index| laid.plain_event(names, scenario, index));
+        let answer = known.and_then(|index| source.plain_event(names, scenario, index));
         // Without an answer there is nothing to hold a prediction against.
         let predicted = if answer.is_some() { trace.plan.predicted } else { 0 };
         let answer = answer.unwrap_or_else(|| unknown(names, &trace));
-        let call = &laid.history.calls[trace.after as usize];
+        let call = &source.history.calls[trace.after as usize];
         RecordedEvent {
-            session: laid.history.chains[call.chain as usize].session,
+            session: source.history.chains[call.chain as usize].session,
             chain: call.chain,
             partition: call.partition,
             step: call.step,

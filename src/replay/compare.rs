@@ -30,14 +30,14 @@ impl<'s> ReplayGrid<'s> {
         let Scenarios { model, reaches, .. } = scenarios;
         let question = format!("sweep {settings:?} {model:?} {reaches:?}");
         let cells = input.remember(&question, |input| {
-            let laid = ReplayInput::new(model.as_deref(), input)?;
+            let source = ReplayInput::new(model.as_deref(), input)?;
             let both = |settings: &&Settings| {
-                let published = Scenario::new(settings, &laid.tape, laid.options(false));
-                let extended = published.with_options(settings, laid.options(true));
+                let published = Scenario::new(settings, &source.tape, source.options(false));
+                let extended = published.with_options(settings, source.options(true));
                 let everything = [published, extended];
                 (
-                    everything[0].counted_by(&laid.tape),
-                    reaches.all.iter().map(|reach| reached(&laid, reach, &everything)).collect(),
+                    everything[0].counted_by(&source.tape),
+                    reaches.all.iter().map(|reach| reached(&source, reach, &everything)).collect(),
                 )
             };
             Ok(input.pool.install(|| settings.par_iter().map(both).collect()))

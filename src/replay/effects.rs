@@ -114,7 +114,7 @@ struct PieceBaseline<'p> {
 impl<'p> PieceBaseline<'p> {
     fn new(piece: &'p HistoryPiece, now: &Scenario) -> Self {
         let replay = DedupOnlyReplay::new(&piece.tape, now, &piece.weights);
-        Self { replay, contexts: stretches(&piece.tape, Response::context).into() }
+        Self { replay, contexts: segments(&piece.tape, Response::context).into() }
     }
 
     fn under(&self, now: &Scenario, change: &Scenario) -> Self {
@@ -159,7 +159,7 @@ impl TapeSegment {
 }
 
 /// The stretches of a tape in which `key` stays the same.
-fn stretches(tape: &Tape, key: impl Fn(&Response) -> (u32, u32, u32)) -> Vec<TapeSegment> {
+fn segments(tape: &Tape, key: impl Fn(&Response) -> (u32, u32, u32)) -> Vec<TapeSegment> {
     let mut start = 0;
     let groups = tape.responses.chunk_by(|a, b| key(a) == key(b));
     groups
@@ -196,12 +196,12 @@ impl ChangeScope {
     }
 
     /// Whether that is in this stretch.
-    fn concerns(&self, stretch: &TapeSegment) -> bool {
+    fn concerns(&self, segment: &TapeSegment) -> bool {
         match self {
             Self::Everywhere => true,
             Self::Some { endpoints, sessions } => {
-                endpoints.iter().any(|endpoint| stretch.endpoints.binary_search(endpoint).is_ok())
-                    || sessions.binary_search(&stretch.session).is_ok()
+                endpoints.iter().any(|endpoint| segment.endpoints.binary_search(endpoint).is_ok())
+                    || sessions.binary_search(&segment.session).is_ok()
             }
         }
     }
@@ -224,7 +224,7 @@ pub struct SessionTokens {
 impl<'t> SessionTape<'t> {
     /// Cuts a tape into its sessions.
     pub fn new(tape: &'t Tape) -> Self {
-        Self { tape, sessions: stretches(tape, |response| (response.session, 0, 0)) }
+        Self { tape, sessions: segments(tape, |response| (response.session, 0, 0)) }
     }
 
     /// Index into [`Tape::sessions`] of each, with the number of its responses.

@@ -19,7 +19,7 @@ use crate::telemetry::{ContextLine, PipelineEvent, SummaryLine};
 
 /// Writes a log, one file per session; returns how many. What the planner did stands behind the step that set it off, and
 /// is counted `by` its numbers. Names of tools are written as the log has them; `names` makes those of contents and files.
-pub fn write(dir: &Path, log: &EventLog, laid: &ReplayInput, names: &Pseudonyms, by: CountedBy) -> Result<u64> {
+pub fn write(dir: &Path, log: &EventLog, source: &ReplayInput, names: &Pseudonyms, by: CountedBy) -> Result<u64> {
     create_private(dir)?;
     let mut behind = planned_behind(log);
     let (mut files, mut at, mut after) = (0, 0, 0);
@@ -31,19 +31,19 @@ pub fn write(dir: &Path, log: &EventLog, laid: &ReplayInput, names: &Pseudonyms,
         if session.is_empty() && beside.is_empty() {
             continue;
         }
-        let events: Vec<PipelineEvent> = session.iter().map(|event| recorded(event, log, laid, names)).collect();
+        let events: Vec<PipelineEvent> = session.iter().map(|event| recorded(event, log, source, names)).collect();
         let (mut text, mut planned) = (String::new(), Vec::new());
         for event in &events {
             text += &line(event);
             for event in behind.remove(&at).into_iter().flatten() {
-                text += &line(&recorded(event, log, laid, names));
+                text += &line(&recorded(event, log, source, names));
                 planned.push(event);
             }
             at += 1;
         }
         let summary = SummaryLine::of(&events, effectiveness(session, &planned, by));
         for event in beside {
-            text += &line(&ContextLine::of(recorded(event, log, laid, names)));
+            text += &line(&ContextLine::of(recorded(event, log, source, names)));
         }
         if let Some(summary) = summary {
             text += &line(&summary);
@@ -92,10 +92,10 @@ fn content(event: &RecordedEvent, names: &Pseudonyms) -> String {
 }
 
 /// The event as it stands in a file.
-fn recorded(event: &RecordedEvent, log: &EventLog, laid: &ReplayInput, names: &Pseudonyms) -> PipelineEvent {
+fn recorded(event: &RecordedEvent, log: &EventLog, source: &ReplayInput, names: &Pseudonyms) -> PipelineEvent {
     let ids = encode::ids();
     let format = |number: u8| ids.get(usize::from(number)).map(|id| (*id).to_owned());
-    let subagent = laid.subagent(event.chain);
+    let subagent = source.subagent(event.chain);
     let template_id = |id: String| encode::template_id(&id).to_owned();
     // What a pipeline records: the formats that it knows.
     let is_known = |format: u8| format == event.format || encode::is_published(format);

@@ -28,7 +28,7 @@ pub use effects::{EffectsBaseline, HistoryPiece, SessionTape, SessionTokens};
 pub use layers::{Decision, SentAs};
 pub use published::{bounds, published_claim};
 pub use quotes::quotes;
-pub use recorded::{Laid, RecordedLog};
+pub use recorded::{RecordedInput, RecordedLog};
 pub use savings::Ledger;
 pub use scenario::{ReplayOptions, Scenario};
 pub use stack::{replay, replay_each, replay_expanded};

@@ -61,7 +61,7 @@ impl<'l> RecordedLog<'l> {
     }
 
     /// All of it, in pieces of whole sessions.
-    pub fn laid(&self) -> Laid {
+    pub fn input(&self) -> RecordedInput {
         let mut counts = vec![0; self.log.sessions.len()];
         self.log.events.iter().chain(&self.log.beside).for_each(|event| counts[event.session as usize] += 1);
         let (mut pieces, mut start, mut held) = (Vec::new(), 0, 0);
@@ -77,7 +77,7 @@ impl<'l> RecordedLog<'l> {
             HistoryPiece { tape, weights }
         };
         let skeleton = Tape { sessions: self.sessions.clone(), ..self.lay(0..0).0 };
-        Laid { pieces: pieces.into_par_iter().map(piece).collect(), skeleton }
+        RecordedInput { pieces: pieces.into_par_iter().map(piece).collect(), skeleton }
     }
 
     /// The tape of some sessions, and the responses that each one on it stands for. Bodies of which more is recorded than
@@ -265,14 +265,14 @@ fn body_facts(event: &RecordedEvent) -> BodyFacts {
 }
 
 /// Responses laid out for a replay.
-pub struct Laid {
+pub struct RecordedInput {
     /// The responses.
     pub pieces: Vec<HistoryPiece>,
     /// What configurations of them are resolved for: their endpoints and sessions, without any response.
     pub skeleton: Tape,
 }
 
-impl Laid {
+impl RecordedInput {
     /// A configuration for these responses. The recorder counted their tokens; those of hints are counted as it says.
     pub fn scenario(&self, settings: &Settings) -> Scenario {
         let options = ReplayOptions { extended: false, invalidate: true, counting: Some(Counting::Exact(0)) };

@@ -27,21 +27,25 @@ pub const EXTENDED: &str = "extended";
 
 /// One report per configuration, from the lake if they were made before; else `laid` is what they were made from. Projects
 /// have their pseudonyms in place of names.
-pub fn reports(scenarios: &Scenarios, input: &mut Input, laid: &mut Option<ReplayInput>) -> Result<Vec<ReplayReport>> {
+pub fn reports(
+    scenarios: &Scenarios,
+    input: &mut Input,
+    source: &mut Option<ReplayInput>,
+) -> Result<Vec<ReplayReport>> {
     let Scenarios { model, reaches, .. } = scenarios;
     let settings: Vec<_> = scenarios.cells.iter().map(|cell| &cell.settings).collect();
     let paper = crate::replay::savings::paper_claim(&input.data)?;
     let question = format!("replay {settings:?} {model:?} {paper:?} {reaches:?}");
     input.remember(&question, |input| {
-        let laid = laid.insert(ReplayInput::new(model.as_deref(), input)?);
-        Ok(input.pool.install(|| settings.iter().map(|settings| report(laid, settings, reaches)).collect()))
+        let source = source.insert(ReplayInput::new(model.as_deref(), input)?);
+        Ok(input.pool.install(|| settings.iter().map(|settings| report(source, settings, reaches)).collect()))
     })
 }
 
 /// Replays one configuration for one reach, with what the others could do beside it, and sums up.
-pub fn report(laid: &ReplayInput, settings: &Settings, reaches: &Reaches) -> ReplayReport {
-    let tape = &laid.tape;
-    let everything = [false, true].map(|extended| Scenario::new(settings, tape, laid.options(extended)));
+pub fn report(source: &ReplayInput, settings: &Settings, reaches: &Reaches) -> ReplayReport {
+    let tape = &source.tape;
+    let everything = [false, true].map(|extended| Scenario::new(settings, tape, source.options(extended)));
     let [published, extended] = everything.each_ref().map(|scenario| scenario.within(reaches.chosen(), tape));
     let (one, two) = rayon::join(
         || {
@@ -49,34 +53,34 @@ pub fn report(laid: &ReplayInput, settings: &Settings, reaches: &Reaches) -> Rep
             let (ledger, hints) = replay_expanded(tape, &published, &mut |index, decision, _| {
                 add_json(&mut json, tape, &published, index, decision);
             });
-            (json, arm(PUBLISHED, laid, &ledger, hints, quotes(tape, &published)))
+            (json, arm(PUBLISHED, source, &ledger, hints, quotes(tape, &published)))
         },
         || {
             let (ledger, hints) = replay_expanded(tape, &extended, &mut |_, _, _| {});
-            arm(EXTENDED, laid, &ledger, hints, quotes(tape, &extended))
+            arm(EXTENDED, source, &ledger, hints, quotes(tape, &extended))
         },
     );
     let ((json, published_arm), extended_arm) = (one, two);
     let others = || {
         let of = |(place, reach): (usize, &Reach)| match place == reaches.place() {
-            true => reached_by(laid, reach, &published, [published_arm.total, extended_arm.total]),
-            false => reached(laid, reach, &everything),
+            true => reached_by(source, reach, &published, [published_arm.total, extended_arm.total]),
+            false => reached(source, reach, &everything),
         };
         reaches.all.iter().enumerate().map(of).collect()
     };
     let aside = || {
-        let lasting = published.with_options(settings, ReplayOptions { invalidate: false, ..laid.options(false) });
+        let lasting = published.with_options(settings, ReplayOptions { invalidate: false, ..source.options(false) });
         let kept = replay(tape, &lasting).total.saved_by(LayerId::L0);
-        let answered: Vec<Millis> = laid.history.calls.iter().map(Call::answered_at).collect();
+        let answered: Vec<Millis> = source.history.calls.iter().map(Call::answered_at).collect();
         (kept, bounds(tape, &published), published_claim(tape, &everything[0], &answered))
     };
     let (reached, (kept, bounds, claim)) = rayon::join(others, aside);
     ReplayReport {
-        input: summary(laid, &published),
+        input: summary(source, &published),
         bounds,
         invalidation_tokens: kept.saturating_sub(published_arm.total.saved_by(LayerId::L0)),
         claim,
-        paper: laid.paper.clone(),
+        paper: source.paper.clone(),
         json,
         arms: vec![published_arm, extended_arm],
         reach: reaches.chosen().id.clone(),
@@ -85,20 +89,20 @@ pub fn report(laid: &ReplayInput, settings: &Settings, reaches: &Reaches) -> Rep
 }
 
 /// What a place on the way could save, with the published and with the extended formats.
-pub fn reached(laid: &ReplayInput, reach: &Reach, everything: &[Scenario; 2]) -> report::ReachSavings {
-    let within = everything.each_ref().map(|scenario| scenario.within(reach, &laid.tape));
-    let totals = within.each_ref().map(|scenario| replay(&laid.tape, scenario).total);
-    reached_by(laid, reach, &within[0], totals)
+pub fn reached(source: &ReplayInput, reach: &Reach, everything: &[Scenario; 2]) -> report::ReachSavings {
+    let within = everything.each_ref().map(|scenario| scenario.within(reach, &source.tape));
+    let totals = within.each_ref().map(|scenario| replay(&source.tape, scenario).total);
+    reached_by(source, reach, &within[0], totals)
 }
 
-fn reached_by(laid: &ReplayInput, reach: &Reach, scenario: &Scenario, totals: [Tally; 2]) -> report::ReachSavings {
+fn reached_by(source: &ReplayInput, reach: &Reach, scenario: &Scenario, totals: [Tally; 2]) -> report::ReachSavings {
     let [published, extended] = totals;
-    let tokens = scenario.tokens_reached(&laid.tape);
+    let tokens = scenario.tokens_reached(&source.tape);
     report::ReachSavings { id: reach.id.clone(), name: reach.name.clone(), tokens, published, extended }
 }
 
-fn summary(laid: &ReplayInput, scenario: &Scenario) -> report::ReplayedInput {
-    let ReplayInput { tape, .. } = laid;
+fn summary(source: &ReplayInput, scenario: &Scenario) -> report::ReplayedInput {
+    let ReplayInput { tape, .. } = source;
     let count =
         |outcome: TapeEntry| tape.responses.iter().filter(|response| response.outcome == outcome).count() as u64;
     let (mut sessions, mut contexts) = (BTreeSet::new(), BTreeSet::new());
@@ -122,22 +126,22 @@ fn summary(laid: &ReplayInput, scenario: &Scenario) -> report::ReplayedInput {
         unproven: facts().map(|facts| u64::from(facts.unproven)).sum(),
         oversize: facts().filter(|facts| facts.oversize).count() as u64,
         counters: scenario.counters(tape),
-        context_tokens: laid.context_tokens,
-        plain_repeats: laid.plain_repeats,
+        context_tokens: source.context_tokens,
+        plain_repeats: source.plain_repeats,
     }
 }
 
-fn arm(name: &str, laid: &ReplayInput, ledger: &Ledger, expanded: Expanded, quotes: Quotes) -> ReplayArm {
+fn arm(name: &str, source: &ReplayInput, ledger: &Ledger, expanded: Expanded, quotes: Quotes) -> ReplayArm {
     let groups = |tallies: BTreeMap<String, Tally>| {
         let some = tallies.into_iter().filter(|(_, tally)| tally.count() > 0);
         some.map(|(name, tally)| NamedTally { name, tally }).collect::<Vec<_>>()
     };
     let mut projects: BTreeMap<String, Tally> = BTreeMap::new();
-    for (project, tally) in laid.projects.iter().zip(&ledger.sessions) {
+    for (project, tally) in source.projects.iter().zip(&ledger.sessions) {
         projects.entry(project.to_string()).or_default().absorb(tally);
     }
     let mut endpoints: BTreeMap<String, Tally> = BTreeMap::new();
-    for (endpoint, tally) in laid.tape.endpoints.iter().zip(&ledger.endpoints) {
+    for (endpoint, tally) in source.tape.endpoints.iter().zip(&ledger.endpoints) {
         endpoints.entry(endpoint.name()).or_default().absorb(tally);
     }
     let ids = encode::ids();

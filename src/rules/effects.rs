@@ -28,7 +28,7 @@ use crate::settings::entries::{Journal, JournalEntry, SettingsReach};
 use crate::settings::finding::{Delta, Finding, Verdict};
 use crate::settings::{Effective, Settings, SettingsFile, View, journal_of, reverse, what_if};
 use crate::telemetry::log::{EventLog, Start};
-use crate::whatif::client::realised::joint_changes;
+use crate::whatif::client::actual::joint_changes;
 use crate::whatif::client::thresholds::ClientThresholds;
 use crate::whatif::client::{LeverPart, LeverStudy, SettingSides};
 
@@ -163,11 +163,11 @@ impl Week<'_> {
         let mut cells = rules.values().map(|rule| settings(&mut std::iter::once(rule))).collect::<Result<Vec<_>>>()?;
         cells.push(settings(&mut rules.values())?);
         let Some(all) = reaches(&self.responses.data)?.pop() else { return Ok(Vec::new()) };
-        let laid = self.responses.laid(log);
+        let input = self.responses.input(log);
         let replay = |now: &Settings, cells: &[Settings]| {
-            let scenario = |settings: &Settings| laid.scenario(settings).within(&all, &laid.skeleton);
+            let scenario = |settings: &Settings| input.scenario(settings).within(&all, &input.skeleton);
             let cells: Vec<Scenario> = cells.iter().map(scenario).collect();
-            let found = self.responses.install(|| EffectsBaseline::new(&laid.pieces, scenario(now)).effects(&cells));
+            let found = self.responses.install(|| EffectsBaseline::new(&input.pieces, scenario(now)).effects(&cells));
             found.into_iter().map(Option::unwrap_or_default).collect::<Vec<SavedBySession>>()
         };
         let now = Effective::resolve(self.file)?.settings;

@@ -11,7 +11,7 @@ use crate::base::error::{Error, Result};
 use crate::base::key_path::KeyPath;
 use crate::replay::reach::Reach;
 use crate::replay::savings::{SavedBySession, shares, total};
-use crate::replay::{EffectsBaseline, Laid, Scenario};
+use crate::replay::{EffectsBaseline, RecordedInput, Scenario};
 use crate::report::numbers::thousands;
 use crate::rules::responses::Responses;
 use crate::rules::tool_keys::hidden;
@@ -56,20 +56,21 @@ impl ProposalGate {
         };
         let resampling = statistics::numbers(&responses.data)?.backtest.resampling;
         let least_share = statistics::effects(&responses.data)?.of_tokens_percent_min / 100.0;
-        let laid = &responses.laid(log);
+        let input = &responses.input(log);
         let (places, sessions) = ([all, host], log.starts().len());
         let (asked, annotations) = (findings.clone(), &responses.annotations);
-        let scenario = laid.scenario(now);
-        let ground = |place: usize| EffectsBaseline::new(&laid.pieces, scenario.within(places[place], &laid.skeleton));
-        let grounds = &responses.install(|| in_both(ground));
-        let judged = |grounds: &[EffectsBaseline<'_>; 2], written: &[usize]| -> Result<RoundOutcome> {
+        let scenario = input.scenario(now);
+        let baseline_at =
+            |place: usize| EffectsBaseline::new(&input.pieces, scenario.within(places[place], &input.skeleton));
+        let baselines = &responses.install(|| in_both(baseline_at));
+        let judged = |baselines: &[EffectsBaseline<'_>; 2], written: &[usize]| -> Result<RoundOutcome> {
             let (findings, groups) = (&asked, groups(&asked, written));
             let bench =
-                ProposalReplay { file, annotations, laid, places, grounds, sessions, written, findings, groups };
+                ProposalReplay { file, annotations, input, places, baselines, sessions, written, findings, groups };
             Ok(Round::first(bench)?.judged(&resampling, least_share)?.outcome())
         };
         let (RoundOutcome { verdicts, mut made, mut more }, [present, in_host]) = responses.install(|| {
-            judged(grounds, &[]).map(|outcome| (outcome, grounds.each_ref().map(EffectsBaseline::present)))
+            judged(baselines, &[]).map(|outcome| (outcome, baselines.each_ref().map(EffectsBaseline::present)))
         })?;
         for (member, verdict, effect) in verdicts {
             (findings[member].verdict, findings[member].effect) = (verdict, effect);
@@ -79,7 +80,7 @@ impl ProposalGate {
         while made.iter().any(|&member| findings[member].effect.is_some()) {
             written.append(&mut made);
             let after = settings_with(file, &asked, &written, annotations)?;
-            let next = responses.install(|| judged(&under(grounds, laid, &places, &after), &written))?;
+            let next = responses.install(|| judged(&under(baselines, input, &places, &after), &written))?;
             made = next.made;
             for (member, verdict, effect) in next.verdicts.into_iter().filter(|(member, ..)| made.contains(member)) {
                 (findings[member].verdict, findings[member].effect) = (verdict, effect);
@@ -167,11 +168,11 @@ impl SubjectFate {
 struct ProposalReplay<'b> {
     file: &'b SettingsFile,
     annotations: &'b Annotations,
-    laid: &'b Laid,
+    input: &'b RecordedInput,
     /// Everything, and the host.
     places: [&'b Reach; 2],
     /// The responses as they are handled now, in both.
-    grounds: &'b [EffectsBaseline<'b>; 2],
+    baselines: &'b [EffectsBaseline<'b>; 2],
     sessions: usize,
     /// Findings that are taken for written.
     written: &'b [usize],
@@ -181,13 +182,13 @@ struct ProposalReplay<'b> {
 
 /// The responses under another configuration, in both places.
 fn under<'l>(
-    grounds: &[EffectsBaseline<'l>; 2],
-    laid: &Laid,
+    baselines: &[EffectsBaseline<'l>; 2],
+    input: &RecordedInput,
     places: &[&Reach; 2],
     settings: &Settings,
 ) -> [EffectsBaseline<'l>; 2] {
-    let scenario = laid.scenario(settings);
-    in_both(|place| grounds[place].under(scenario.within(places[place], &laid.skeleton)))
+    let scenario = input.scenario(settings);
+    in_both(|place| baselines[place].under(scenario.within(places[place], &input.skeleton)))
 }
 
 /// Something in both places, side by side.
@@ -204,11 +205,11 @@ impl<'b> ProposalReplay<'b> {
     }
 
     /// What configurations save more than another one, in both places.
-    fn effects(&self, grounds: &[EffectsBaseline<'_>; 2], cells: &[Settings]) -> Vec<Option<SavedInBoth>> {
-        let scenarios: Vec<Scenario> = cells.par_iter().map(|cell| self.laid.scenario(cell)).collect();
+    fn effects(&self, baselines: &[EffectsBaseline<'_>; 2], cells: &[Settings]) -> Vec<Option<SavedInBoth>> {
+        let scenarios: Vec<Scenario> = cells.par_iter().map(|cell| self.input.scenario(cell)).collect();
         let of_place = |place: usize| {
-            let within = |scenario: &Scenario| scenario.within(self.places[place], &self.laid.skeleton);
-            grounds[place].effects(&scenarios.iter().map(within).collect::<Vec<_>>())
+            let within = |scenario: &Scenario| scenario.within(self.places[place], &self.input.skeleton);
+            baselines[place].effects(&scenarios.iter().map(within).collect::<Vec<_>>())
         };
         let [all, host] = in_both(of_place);
         all.into_iter().zip(host).map(|(all, host)| Some([all?, host?])).collect()
@@ -216,7 +217,7 @@ impl<'b> ProposalReplay<'b> {
 
     /// What the proposals of some groups save more than what holds now.
     fn together(&self, made: &[usize]) -> Result<Option<SavedInBoth>> {
-        Ok(self.effects(self.grounds, &[self.with(made)?]).pop().flatten())
+        Ok(self.effects(self.baselines, &[self.with(made)?]).pop().flatten())
     }
 
     /// Takes the keys out of the groups that make no difference beside the others: what is built in says the same, or a
@@ -225,14 +226,14 @@ impl<'b> ProposalReplay<'b> {
         let mut idle = BTreeSet::new();
         let mut order: Vec<usize> = made.iter().copied().filter(|&group| effects[group].is_some()).collect();
         order.sort_by(|&a, &b| least(&effects[a]).total_cmp(&least(&effects[b])));
-        let wanted = self.laid.scenario(&self.with(made)?);
+        let wanted = self.input.scenario(&self.with(made)?);
         for group in order {
             // Of two keys that say the same the first one stays.
             for member in self.groups[group].clone().into_iter().rev() {
                 let before = self.groups[group].clone();
                 self.groups[group].retain(|&other| other != member);
                 // A part of a proposal may fit no configuration.
-                let is_same = |rest: Settings| wanted.is_same(&self.laid.scenario(&rest));
+                let is_same = |rest: Settings| wanted.is_same(&self.input.scenario(&rest));
                 if self.with(made).is_ok_and(is_same) {
                     idle.insert(member);
                 } else {
@@ -245,7 +246,7 @@ impl<'b> ProposalReplay<'b> {
 
     /// The responses as they are handled with the proposals of some groups.
     fn beside(&self, made: &[usize]) -> Result<[EffectsBaseline<'b>; 2]> {
-        Ok(under(self.grounds, self.laid, &self.places, &self.with(made)?))
+        Ok(under(self.baselines, self.input, &self.places, &self.with(made)?))
     }
 
     /// What some of those that are made do, each as the last one.
@@ -298,7 +299,7 @@ impl<'b> Round<'b> {
         let every: Vec<usize> = (0..bench.groups.len()).collect();
         let mut cells = bench.each(&every)?;
         cells.push(bench.with(&every)?);
-        let mut effects = bench.effects(bench.grounds, &cells);
+        let mut effects = bench.effects(bench.baselines, &cells);
         let mut together = effects.pop().flatten();
         let (held, made): (Vec<usize>, Vec<usize>) = every.iter().partition(|&&group| lost(&effects[group]).is_some());
         if !held.is_empty() {
@@ -312,7 +313,7 @@ impl<'b> Round<'b> {
     /// What becomes of all of them.
     fn judged(mut self, resampling: &Resampling, least_share: f64) -> Result<Self> {
         self.idle = self.settle()?;
-        let least = least_share * self.bench.grounds[0].present().baseline;
+        let least = least_share * self.bench.baselines[0].present().baseline;
         self.without_chance(resampling, least)?;
         // Once something is written, only what is made besides is told of.
         if self.bench.written.is_empty() {
@@ -337,8 +338,8 @@ impl<'b> Round<'b> {
 
     /// What became of each finding.
     fn outcome(self) -> RoundOutcome {
-        let ProposalReplay { findings, written, grounds, .. } = self.bench;
-        let baseline = grounds[0].present().baseline;
+        let ProposalReplay { findings, written, baselines, .. } = self.bench;
+        let baseline = baselines[0].present().baseline;
         let mut verdicts = Vec::new();
         for (group, members) in groups(findings, written).into_iter().enumerate() {
             let effect = self.effects[group].as_ref().map(|effect| Effect {
@@ -376,7 +377,7 @@ impl<'b> Round<'b> {
         let parts: Vec<usize> =
             self.made.iter().copied().filter(|&group| self.bench.groups[group] != whole[group]).collect();
         let cells = self.bench.each(&parts)?;
-        for (group, effect) in parts.into_iter().zip(self.bench.effects(self.bench.grounds, &cells)) {
+        for (group, effect) in parts.into_iter().zip(self.bench.effects(self.bench.baselines, &cells)) {
             self.alone[group] = effect;
         }
         Ok(idle)
@@ -388,7 +389,7 @@ impl<'b> Round<'b> {
         while has_grown {
             let beside = |&group: &usize| self.bench.with(&[&self.made[..], &[group]].concat());
             let cells = self.held.par_iter().map(beside).collect::<Result<Vec<_>>>()?;
-            let mut beside = self.bench.effects(self.bench.grounds, &cells);
+            let mut beside = self.bench.effects(self.bench.baselines, &cells);
             for (&group, effect) in self.held.iter().zip(&beside) {
                 self.effects[group] = Some(less(effect, &self.together));
             }

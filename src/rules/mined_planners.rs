@@ -213,14 +213,14 @@ fn selectivity(stage: &PlannerStage, models: &ValueModels, numbers: &Selectivity
 pub fn shadow(
     file: &SettingsFile,
     input: &mut Input,
-    laid: &ReplayInput,
+    source: &ReplayInput,
     scenario: &Scenario,
     log: &mut EventLog,
 ) -> Result<u64> {
     let stage = PlannerStage::new(file.clone(), input, None)?;
     let planner = configured(&stage, &input.data)?;
     planner.models.accept()?;
-    input.pool.install(|| trail::add(&stage, &planner, laid, scenario, log));
+    input.pool.install(|| trail::add(&stage, &planner, source, scenario, log));
     Ok(stage.split.judged())
 }
 
@@ -249,24 +249,24 @@ pub fn prefetching(stage: &PlannerStage, data: &Data) -> Result<Prefetching> {
     let configured = configured(stage, data)?;
     configured.models.accept()?;
     if is_on(&View::of(&stage.file)?) {
-        found.configured = Some(judge.fetched(&judge.books(&configured), None));
+        found.configured = Some(judge.fetched(&judge.ledgers(&configured), None));
     }
     let annotations = Annotations::load(data)?;
     let [said, mut to_file] = said_to([&empty()?, &stage.file], stage, data, &annotations)?;
     let mined = mined_planner(stage, &annotations, &said, &|_, _| true)?;
-    let books = judge.books(&mined);
-    found.all = judge.fetched(&books, None);
+    let ledgers = judge.ledgers(&mined);
+    found.all = judge.fetched(&ledgers, None);
     let known = [&configured.models, &mined.models].map(|models| KnownTools::new(models, stage.told(), &stage.numbers));
     let limits = bound(stage.told(), &known, &stage.numbers, &stage.judged);
     (found.calls, found.reachable) = (limits.calls, limits.listed_whole);
     let [_, known] = known;
     let mut edges: BTreeMap<PrefetchEdge, (String, String)> = BTreeMap::new();
-    for edge in books.iter().flat_map(|books| books.edges.keys()) {
+    for edge in ledgers.iter().flat_map(|ledgers| ledgers.edges.keys()) {
         let name = |tool| known.names.text(tool).to_owned();
         edges.entry(*edge).or_insert_with(|| (name(edge.0), name(edge.1)));
     }
     for (edge, (from, to)) in edges {
-        found.links.entry(from).or_default().insert(to, judge.fetched(&books, Some(edge)));
+        found.links.entry(from).or_default().insert(to, judge.fetched(&ledgers, Some(edge)));
     }
     let alone = |from: &str, to: &str| {
         let fetched = found.links.get(from).and_then(|links| links.get(to));
@@ -276,7 +276,7 @@ pub fn prefetching(stage: &PlannerStage, data: &Data) -> Result<Prefetching> {
     only_links(&mut to_file, &alone);
     let text = Proposal::new(&stage.file, to_file, &annotations)?.text;
     let written = configured_by(&SettingsFile::parse(&stage.file.path, &text)?, stage, data)?;
-    found.paying = judge.fetched(&judge.books(&written), None);
+    found.paying = judge.fetched(&judge.ledgers(&written), None);
     Ok(found)
 }
 
@@ -288,7 +288,7 @@ pub fn fetched_as_configured(file: &SettingsFile, input: &mut Input) -> Result<F
     planner.models.accept()?;
     Ok(input.pool.install(|| {
         let judge = StageJudge { stage: &stage, trained: Trained::new(&stage) };
-        judge.fetched(&judge.books(&planner), None)
+        judge.fetched(&judge.ledgers(&planner), None)
     }))
 }
 
@@ -299,18 +299,18 @@ struct StageJudge<'s> {
 
 impl StageJudge<'_> {
     /// What it does, session by session.
-    fn books(&self, planner: &Planner) -> Vec<PlannerLedger> {
+    fn ledgers(&self, planner: &Planner) -> Vec<PlannerLedger> {
         let known = KnownTools::new(&planner.models, self.stage.told(), &self.stage.numbers);
         walk(self.stage, planner, &known, &self.trained, &self.stage.settings.enrichment, None, None)
     }
 
     /// What one link, or everything, came to.
-    fn fetched(&self, books: &[PlannerLedger], edge: Option<PrefetchEdge>) -> Fetched {
+    fn fetched(&self, ledgers: &[PlannerLedger], edge: Option<PrefetchEdge>) -> Fetched {
         let mut sum = Fetched::default();
         let mut nets = Vec::new();
-        let judged = books.iter().zip(&self.stage.judged).filter(|(_, is_judged)| **is_judged);
-        for (books, _) in judged {
-            let tally = edge.map_or(Some(&books.total), |edge| books.edges.get(&edge).map(Box::as_ref));
+        let judged = ledgers.iter().zip(&self.stage.judged).filter(|(_, is_judged)| **is_judged);
+        for (ledgers, _) in judged {
+            let tally = edge.map_or(Some(&ledgers.total), |edge| ledgers.edges.get(&edge).map(Box::as_ref));
             let Some(tally) = tally.filter(|tally| tally.sent() > 0) else { continue };
             add(&mut sum, tally);
             nets.push((2 * tally.ends[PrefetchEnd::Won]) as f64 - tally.sent() as f64);

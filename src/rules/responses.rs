@@ -24,7 +24,7 @@ use crate::mine::sessions::session_uses_of_events;
 use crate::mine::sizes::SizesBySession;
 use crate::planner::numbers::PlannerThresholds;
 use crate::replay::input::endpoint;
-use crate::replay::{Laid, RecordedLog, SessionProfile};
+use crate::replay::{RecordedInput, RecordedLog, SessionProfile};
 use crate::rules::prefetching::Fetched;
 use crate::rules::{mined_planners, statistics};
 use crate::settings::SettingsFile;
@@ -180,9 +180,9 @@ impl Responses {
     }
 
     /// Some responses laid out, for any number of configurations.
-    pub fn laid(&self, log: &EventLog) -> Laid {
+    pub fn input(&self, log: &EventLog) -> RecordedInput {
         let recorded = self.recorded(log);
-        self.pool.install(|| recorded.laid())
+        self.pool.install(|| recorded.input())
     }
 
     /// The tool whose answers each endpoint class has, where the class is not the tool itself.

@@ -44,7 +44,7 @@ struct BacktestThresholds {
 pub struct Effects {
     /// Weeks that a forecast is about.
     horizon_weeks: i64,
-    /// Share of the forecasts in whose interval the realised effect has to lie.
+    /// Share of the forecasts in whose interval the actual effect has to lie.
     pub promise: f64,
     /// Least share of all tokens that a change of the pipeline has to save, in percent.
     pub of_tokens_percent_min: f64,

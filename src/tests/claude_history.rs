@@ -13,8 +13,8 @@ use crate::logs::trace::NO_TIME;
 use crate::rules::report::forecast_words;
 use crate::settings::entries::{BillForecast, Journal, JournalChange, JournalEntry};
 use crate::whatif::client::LeverPart;
-use crate::whatif::client::realised::{
-    ActualChange, CameTrue, HistoryRules, ReachedProjects, SettingChange, joint_changes, realised,
+use crate::whatif::client::actual::{
+    ActualChange, CameTrue, HistoryRules, ReachedProjects, SettingChange, actual, joint_changes,
 };
 use crate::whatif::sim::money::Prices;
 
@@ -74,7 +74,7 @@ fn among(timeline: &Timeline, changes: &[SettingChange], place: usize, forecast:
     let data = Data::default();
     let rules: HistoryRules = data.parsed("history.toml").unwrap();
     let prices = data.read("prices.toml", Prices::parse).unwrap();
-    realised(timeline, &prices, (changes, place), forecast, &rules)
+    actual(timeline, &prices, (changes, place), forecast, &rules)
 }
 
 fn told(timeline: &Timeline, forecast: &BillForecast, project: Option<Id>) -> ActualChange {

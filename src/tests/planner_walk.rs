@@ -53,7 +53,7 @@ impl<'a> Replay<'a> {
         Self { enrichment: enrichment(&format!("[enrichment]\n{text}")), ..self }
     }
 
-    fn books(&self, is_published: bool, odds: Option<&dyn Odds>) -> Vec<PlannerLedger> {
+    fn ledgers(&self, is_published: bool, odds: Option<&dyn Odds>) -> Vec<PlannerLedger> {
         let (told, numbers) = (self.scene.told(), PlannerThresholds::shipped());
         let all = vec![true; self.scene.history.sessions.len()];
         let known = KnownTools::new(&self.models, told, numbers);
@@ -72,23 +72,23 @@ impl<'a> Replay<'a> {
             control: self.control.then_some(&donors),
             numbers,
         };
-        let books = judge(told, &policy, &all);
-        books.iter().for_each(|books| assert!(books.balance(), "{books:?}"));
-        books
+        let ledgers = judge(told, &policy, &all);
+        ledgers.iter().for_each(|ledgers| assert!(ledgers.balance(), "{ledgers:?}"));
+        ledgers
     }
 
     fn tally(&self) -> PrefetchTally {
-        sum(&self.books(false, None))
+        sum(&self.ledgers(false, None))
     }
 
     fn published(&self) -> PrefetchTally {
-        sum(&self.books(true, None))
+        sum(&self.ledgers(true, None))
     }
 }
 
-fn sum(books: &[PlannerLedger]) -> PrefetchTally {
-    books.iter().fold(PrefetchTally::default(), |mut sum, books| {
-        sum += &books.total;
+fn sum(ledgers: &[PlannerLedger]) -> PrefetchTally {
+    ledgers.iter().fold(PrefetchTally::default(), |mut sum, ledgers| {
+        sum += &ledgers.total;
         sum
     })
 }
@@ -525,7 +525,7 @@ impl Odds for OnlyFirst {
 #[test]
 fn another_source_of_probabilities_decides_call_by_call() {
     let scene = Scene::of(&[Script::new("s").grep(&["src/a.rs", "src/b.rs"]).read("src/a.rs")]);
-    let found = sum(&Replay::of(&scene).books(false, Some(&OnlyFirst)));
+    let found = sum(&Replay::of(&scene).ledgers(false, Some(&OnlyFirst)));
     assert_eq!((found.sent(), found.near.exact, found.held[DeclineReason::LowProbability]), (1, 1, 1));
 }
 
@@ -573,7 +573,8 @@ fn no_planner_hits_more_than_the_bound() {
 fn sessions_that_are_not_wanted_are_not_judged() {
     let script = |name: &str| Script::new(name).grep(&["src/a.rs"]).read("src/a.rs");
     let scene = Scene::of(&[script("one"), script("two")]);
-    let found: BTreeSet<u64> = Replay::of(&scene).books(false, None).iter().map(|books| books.total.sent()).collect();
+    let found: BTreeSet<u64> =
+        Replay::of(&scene).ledgers(false, None).iter().map(|ledgers| ledgers.total.sent()).collect();
     assert_eq!(found, BTreeSet::from([1]));
 }
 

@@ -24,13 +24,13 @@ fn bars_of_the_cache_on_real_logs() {
     let prices = Prices::parse(&text("prices.toml"), "prices.toml").unwrap();
     let rules = SizeRules::parse(&text("policies/sizes.toml"), "sizes.toml").unwrap();
     let cells = CellRules::parse(&text("policies/cells.toml"), "cells.toml").unwrap();
-    let sheet = PromptCacheThresholds::parse(&text("policies/prompt_cache.toml"), "prompt_cache.toml").unwrap();
+    let thresholds = PromptCacheThresholds::parse(&text("policies/prompt_cache.toml"), "prompt_cache.toml").unwrap();
     let begin = Instant::now();
     let sizes = BlockSizes::new(&timeline, Estimator::Anchored, &rules);
-    let ground = Simulator::new(&timeline, &sizes, &sheet.oracle, &prices);
+    let simulator = Simulator::new(&timeline, &sizes, &thresholds.cache_rules, &prices);
     println!("ground in {:?}", begin.elapsed());
     let begin = Instant::now();
-    let found = prompt_cache::run(&ground, &sheet, &prices, &cells);
+    let found = prompt_cache::run(&simulator, &thresholds, &prices, &cells);
     println!("all runs in {:?}", begin.elapsed());
     let parts =
         [("all", found.against_bill), ("main", found.against_bill_main), ("held out", found.against_bill_held_out)];

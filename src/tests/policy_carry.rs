@@ -48,8 +48,8 @@ pub fn sessions(count: usize, seed: u64, rest: u64, noise: usize) -> Timeline {
 fn found(timeline: &Timeline) -> AfterSizes {
     let rules = SizeRules::parse(&Data::default().text("policies/sizes.toml").unwrap(), "sizes.toml").unwrap();
     let sizes = BlockSizes::new(timeline, Estimator::Anchored, &rules);
-    let sheet = CompactionThresholds::shipped();
-    after_sizes(timeline, &sizes, &sheet.params, sheet)
+    let thresholds = CompactionThresholds::shipped();
+    after_sizes(timeline, &sizes, &thresholds.params, thresholds)
 }
 
 #[test]
@@ -86,14 +86,14 @@ fn a_week_knows_nothing_of_itself_and_of_later_ones() {
     let timeline = sessions(60, 7, 6_000, 4_000);
     let rules = SizeRules::parse(&Data::default().text("policies/sizes.toml").unwrap(), "sizes.toml").unwrap();
     let sizes = BlockSizes::new(&timeline, Estimator::Anchored, &rules);
-    let sheet = CompactionThresholds::shipped();
-    let mut compactions = carry::compactions(&timeline, &sizes, sheet);
-    let before = carry::forecasts(&compactions, sheet);
+    let thresholds = CompactionThresholds::shipped();
+    let mut compactions = carry::compactions(&timeline, &sizes, thresholds);
+    let before = carry::forecasts(&compactions, thresholds);
     let week = week_of(compactions[30].at);
     for one in compactions.iter_mut().filter(|one| week_of(one.at) >= week) {
         one.came *= 3;
     }
-    let after = carry::forecasts(&compactions, sheet);
+    let after = carry::forecasts(&compactions, thresholds);
     for (one, other) in before.iter().zip(&after).filter(|(one, _)| one.week <= week) {
         assert_eq!((one.predicted, one.lower, one.upper), (other.predicted, other.lower, other.upper));
     }
@@ -107,11 +107,11 @@ fn a_week_knows_nothing_of_itself_and_of_later_ones() {
 #[test]
 fn what_comes_back_after_a_compaction_is_that_of_the_log() {
     let rules = SizeRules::parse(&Data::default().text("policies/sizes.toml").unwrap(), "sizes.toml").unwrap();
-    let sheet = CompactionThresholds::shipped();
+    let thresholds = CompactionThresholds::shipped();
     let of = |count: usize| {
         let timeline = sessions(count, 5, 6_000, 4_000);
         let sizes = BlockSizes::new(&timeline, Estimator::Anchored, &rules);
-        let found = carry::reattached(&timeline, &sizes, &sheet.params, sheet);
+        let found = carry::reattached(&timeline, &sizes, &thresholds.params, thresholds);
         let mut came: Vec<u64> =
             timeline.boundaries.iter().map(|one| timeline.request(one.request).context() - PREFIX).collect();
         came.sort_unstable();
@@ -122,6 +122,6 @@ fn what_comes_back_after_a_compaction_is_that_of_the_log() {
     assert!(u64::from(measured.tokens).abs_diff(expected) * 50 < expected, "{measured:?}, not {expected}");
     assert!(measured.words().ends_with("(the median of 41 compactions here)"), "{}", measured.words());
     let (few, _) = of(2);
-    assert_eq!((few.is_measured, few.known, few.tokens), (false, 2, sheet.params.reattach_tokens));
+    assert_eq!((few.is_measured, few.known, few.tokens), (false, 2, thresholds.params.reattach_tokens));
     assert!(few.words().contains("15,000 tokens come back"), "{}", few.words());
 }

@@ -70,24 +70,24 @@ fn add_turns(log: &mut Story, turns: u32) {
 
 #[test]
 fn triggers_are_those_of_the_golden_vectors() {
-    let sheet = CompactionThresholds::shipped();
-    let with = |reserve| Params { reserve_output: Reserve::Tokens(reserve), ..sheet.params.clone() };
-    assert_eq!(with(32_000).trigger_tokens(sheet, ""), 155_000);
-    assert_eq!(with(20_000).trigger_tokens(sheet, ""), 167_000);
-    let runtime = Params { mode: Mode::Pct, window: 100_000, ..sheet.params.clone() };
-    assert_eq!(runtime.trigger_tokens(sheet, ""), 75_000);
+    let thresholds = CompactionThresholds::shipped();
+    let with = |reserve| Params { reserve_output: Reserve::Tokens(reserve), ..thresholds.params.clone() };
+    assert_eq!(with(32_000).trigger_tokens(thresholds, ""), 155_000);
+    assert_eq!(with(20_000).trigger_tokens(thresholds, ""), 167_000);
+    let runtime = Params { mode: Mode::Pct, window: 100_000, ..thresholds.params.clone() };
+    assert_eq!(runtime.trigger_tokens(thresholds, ""), 75_000);
     // The nearest binary fractions of some shares are a little less than these.
     for hundredths in 1..=100_u64 {
-        let share = Params { mode: Mode::Pct, compact_at_pct: hundredths as f64 / 100.0, ..sheet.params.clone() };
-        assert_eq!(share.trigger_tokens(sheet, ""), 2_000 * hundredths);
+        let share = Params { mode: Mode::Pct, compact_at_pct: hundredths as f64 / 100.0, ..thresholds.params.clone() };
+        assert_eq!(share.trigger_tokens(thresholds, ""), 2_000 * hundredths);
     }
     assert_eq!(runtime.tail_keep_tokens * 4, 80_000, "bytes of the agent runtime's tail");
 }
 
 #[test]
 fn the_observed_reserve_goes_by_version() {
-    let sheet = CompactionThresholds::shipped();
-    let trigger = |version| sheet.params.trigger_tokens(sheet, version);
+    let thresholds = CompactionThresholds::shipped();
+    let trigger = |version| thresholds.params.trigger_tokens(thresholds, version);
     for version in ["2.0.64", "2.0.76", "2.1.5", "2.1.20"] {
         assert_eq!(trigger(version), 155_000, "{version}");
     }
@@ -151,9 +151,9 @@ fn a_fork_with_small_contexts_is_not_sent_as_logged_where_it_begins_with_a_summa
     log.agent("later").back_to(8).human(20).ask(900, 20, 0);
     log.agent("earlier").back_to(6).human(20).ask(900, 20, 0);
     let timeline = log.done();
-    let (sheet, tokens) = (CompactionThresholds::shipped().clone(), Arc::from(sizes(&timeline)));
+    let (thresholds, tokens) = (CompactionThresholds::shipped().clone(), Arc::from(sizes(&timeline)));
     let mut stage =
-        Compaction::new(params(), sheet, tokens, StageJournal::default()).at(CompactionTrigger::Tokens(1_400));
+        Compaction::new(params(), thresholds, tokens, StageJournal::default()).at(CompactionTrigger::Tokens(1_400));
     send(&timeline, &mut stage);
     assert_eq!([1, 2].map(|chain| stage.may_change(&timeline, chain, 1_000)), [true, false]);
 }
@@ -458,10 +458,10 @@ fn the_trigger_sees_what_later_stages_left() {
 #[test]
 fn a_run_is_summed_up_in_figures() {
     let timeline = talk(20).done();
-    let sheet = CompactionThresholds::shipped();
+    let thresholds = CompactionThresholds::shipped();
     let (sent, attempts) = compact(&timeline, &params(), CompactionTrigger::Tokens(1_250));
     let contexts = sent.iter().map(|sent| sent.view.tokens());
-    let done = compactions(&timeline, &attempts, &run_of(&sent), None, sheet);
+    let done = compactions(&timeline, &attempts, &run_of(&sent), None, thresholds);
     let fired: Vec<u32> =
         attempts.iter().filter(|attempt| attempt.outcome == AttemptEnd::Ok).map(|attempt| attempt.request).collect();
     assert_eq!(done.outcomes[&AttemptEnd::Ok], fired.len() as u64);
@@ -476,7 +476,7 @@ fn a_run_is_summed_up_in_figures() {
     // Five turns apart are ten requests: no longer thrashing.
     let (_, attempts) =
         compact(&timeline, &Params { min_turns_between: 5, ..params() }, CompactionTrigger::Tokens(1_250));
-    let done = compactions(&timeline, &attempts, &SimulatedRun::default(), None, sheet);
+    let done = compactions(&timeline, &attempts, &SimulatedRun::default(), None, thresholds);
     assert_eq!((done.requests_between_p50, done.turns_between_p50), (Some(10), Some(5)));
     assert!(!done.is_thrashing);
 }
@@ -538,13 +538,13 @@ fn client_knobs() -> Params {
 
 #[test]
 fn automatic_compactions_are_placed_at_the_request_or_beside_it() {
-    let sheet = CompactionThresholds::shipped();
+    let thresholds = CompactionThresholds::shipped();
     let placed = |contexts: &[u64], answer: u32, pre_tokens: Option<u64>| {
         let mut log = Story::new();
         log.version("2.1.30").session("a", "/p");
         stretch(&mut log, contexts);
         log.says(answer).compaction(Asked::Auto, pre_tokens, 40).human(4).ask(0, 30_000, 0);
-        let found = placement(&log.done(), &client_knobs(), sheet);
+        let found = placement(&log.done(), &client_knobs(), thresholds);
         (found.placed.k, found.placed_by_estimate.k, found.placed.n, found.false_firings.k, found.is_met)
     };
     // The last request itself reached the trigger of 167,000: one beside the compaction.
@@ -678,8 +678,8 @@ fn a_log_without_compactions_has_no_bill_and_no_verdict() {
 
 #[test]
 fn the_sweep_tries_every_threshold_with_every_carry_and_once_none() {
-    let sheet = CompactionThresholds::shipped();
-    let found = points(&sheet.params, sheet);
+    let thresholds = CompactionThresholds::shipped();
+    let found = points(&thresholds.params, thresholds);
     let settings: Vec<(Option<u64>, u64)> =
         found.iter().map(|point| (point.trigger_tokens, point.carry_tokens)).collect();
     let mut expected = Vec::new();
@@ -690,7 +690,7 @@ fn the_sweep_tries_every_threshold_with_every_carry_and_once_none() {
     assert_eq!(settings, expected);
     for point in &found[..10] {
         let params = &point.params;
-        let made = u64::from(params.summary_tokens + sheet.client.acknowledgement_tokens + params.reattach_tokens);
+        let made = u64::from(params.summary_tokens + thresholds.client.acknowledgement_tokens + params.reattach_tokens);
         assert_eq!(made + params.tail_keep_tokens, point.carry_tokens);
         assert_eq!(params.summary_tokens, 3_000);
     }

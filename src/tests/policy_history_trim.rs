@@ -49,7 +49,7 @@ fn rule(change: impl FnOnce(&mut Params)) -> TrimRule {
     let mut params = sheet().params.clone();
     change(&mut params);
     params.check().unwrap();
-    TrimRule { params, sheet: sheet().clone() }
+    TrimRule { params, thresholds: sheet().clone() }
 }
 
 /// The same boundary on all requests, no budget.
@@ -964,7 +964,7 @@ proptest! {
             max_history_tokens: if off { params.max_history_tokens } else { UNLIMITED },
             ..params
         };
-        let (sent, outcome) = send(&timeline, &TrimRule { params: limitless, sheet: sheet().clone() });
+        let (sent, outcome) = send(&timeline, &TrimRule { params: limitless, thresholds: sheet().clone() });
         prop_assert!(sent.iter().all(|sent| sent.view == sent.logged && sent.noticed.is_empty()));
         prop_assert_eq!((removed(&outcome), outcome.breaks_total(), outcome.requests_changed), (0, 0, 0));
     }
@@ -974,7 +974,7 @@ proptest! {
         steps in steps(), params in any_knobs(), sticky in any::<bool>(),
     ) {
         let timeline = told_by(&steps);
-        let rule = TrimRule { params: Params { sticky, sticky_step: 2, ..params }, sheet: sheet().clone() };
+        let rule = TrimRule { params: Params { sticky, sticky_step: 2, ..params }, thresholds: sheet().clone() };
         let (sent, outcome) = send(&timeline, &rule);
         prop_assert_eq!(outcome.breaks_total(), breaks(&sent), "the books hold what the views show");
         for (sent, (request, _)) in sent.iter().zip(contexts(&timeline)) {
@@ -1022,7 +1022,7 @@ proptest! {
     #[test]
     fn a_request_is_trimmed_the_same_whatever_came_before(steps in steps(), params in any_knobs()) {
         let timeline = told_by(&steps);
-        let rule = TrimRule { params, sheet: sheet().clone() };
+        let rule = TrimRule { params, thresholds: sheet().clone() };
         let (sent, _) = send(&timeline, &rule);
         for ((request, view), sent) in contexts(&timeline).iter().zip(sent) {
             let (mut fresh, _) = HistoryTrim::new(rule.clone(), size_rules());
@@ -1036,7 +1036,7 @@ proptest! {
         let timeline = told_by(&steps);
         let with = |sticky| {
             let params = Params { sticky, sticky_step: step, ..params.clone() };
-            send(&timeline, &TrimRule { params, sheet: sheet().clone() }).0
+            send(&timeline, &TrimRule { params, thresholds: sheet().clone() }).0
         };
         let (plain, sticky) = (with(false), with(true));
         prop_assert!(breaks(&sticky) <= breaks(&plain), "{} {}", breaks(&sticky), breaks(&plain));

@@ -52,9 +52,9 @@ fn sides(timeline: &Timeline) -> (Cost, Cost, u64, u64) {
     let prices = Prices::parse(include_str!("../../rules/prices.toml"), "prices").unwrap();
     let cache = fitting::<CacheRules>(include_str!("../../rules/policies/prompt_cache.toml"), "cache").unwrap();
     let sizes = BlockSizes::new(timeline, Estimator::Anchored, &rules);
-    let ground = Simulator::new(timeline, &sizes, &cache, &prices);
+    let simulator = Simulator::new(timeline, &sizes, &cache, &prices);
     let short = cache.with(Params { ttl: TtlPolicy::Always(CacheLifetime::FiveMinutes), ..cache.params });
-    let found = outcome(timeline, &ground.baseline(), &ground.under(&short).baseline());
+    let found = outcome(timeline, &simulator.baseline(), &simulator.under(&short).baseline());
     let total = found.total;
     (total.baseline.cost, total.policy.cost, total.baseline.spent.prompt(), total.unpriced_requests)
 }

@@ -80,7 +80,7 @@ struct Bench {
     timeline: Timeline,
     rules: SizeRules,
     sizes: BlockSizes,
-    oracle: CacheRules,
+    cache_rules: CacheRules,
     prices: Prices,
 }
 
@@ -91,13 +91,14 @@ impl Bench {
             sizes: BlockSizes::new(&timeline, Estimator::Anchored, &rules),
             rules,
             timeline,
-            oracle: fitting::<CacheRules>(include_str!("../../rules/policies/prompt_cache.toml"), "cache").unwrap(),
+            cache_rules: fitting::<CacheRules>(include_str!("../../rules/policies/prompt_cache.toml"), "cache")
+                .unwrap(),
             prices: Prices::parse(include_str!("../../rules/prices.toml"), "prices").unwrap(),
         }
     }
 
     fn compaction(&self, real: Real) -> Booked {
-        let sheet = CompactionThresholds::shipped();
+        let thresholds = CompactionThresholds::shipped();
         let params = Params {
             real,
             tail_keep_tokens: 900,
@@ -106,11 +107,11 @@ impl Bench {
             min_gain_tokens: 1,
             min_turns_between: 0,
             window: 12_000,
-            ..sheet.params.clone()
+            ..thresholds.params.clone()
         };
         let tokens: Arc<[u32]> = self.sizes.tokens.as_slice().into();
         let journal = StageJournal::default();
-        let stage = Compaction::new(params, sheet.clone(), tokens, journal.clone());
+        let stage = Compaction::new(params, thresholds.clone(), tokens, journal.clone());
         Booked::of(stage.at(CompactionTrigger::Tokens(11_000)), journal)
     }
 
@@ -128,10 +129,10 @@ impl Bench {
     }
 
     fn trim(&self, sticky: bool) -> Booked {
-        let sheet =
+        let thresholds =
             HistoryTrimThresholds::parse(include_str!("../../rules/policies/history_trim.toml"), "trim").unwrap();
-        let params = trim::Params { sticky, sticky_step: 1, max_history_tokens: 4_000, ..sheet.params.clone() };
-        let (stage, outcome) = HistoryTrim::new(TrimRule { params, sheet }, &self.rules);
+        let params = trim::Params { sticky, sticky_step: 1, max_history_tokens: 4_000, ..thresholds.params.clone() };
+        let (stage, outcome) = HistoryTrim::new(TrimRule { params, thresholds }, &self.rules);
         Booked::new(stage, move || format!("{:?}", outcome.borrow()))
     }
 
@@ -165,7 +166,7 @@ impl Bench {
     }
 
     fn run(&self, Booked { mut stages, books }: Booked) -> (SimulatedRun, Vec<Break>, Vec<String>) {
-        let simulator = Simulator::new(&self.timeline, &self.sizes, &self.oracle, &self.prices);
+        let simulator = Simulator::new(&self.timeline, &self.sizes, &self.cache_rules, &self.prices);
         let detectors = Detectors::new(&self.timeline, &self.sizes.tokens, BreakageThresholds::shipped());
         let mut watch = BreakWatch::new(&detectors).with_pairs();
         let run = simulator.run(simulator.chains(), &mut stages, Some(&mut watch));

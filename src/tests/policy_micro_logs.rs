@@ -110,8 +110,8 @@ fn session(calls: &[(usize, usize)], unwritten: usize, compacted: usize) -> (Cle
     // The model answers once more, so that a clearing at the end stands before a request.
     client.asks(CLEARED, 10);
     let clearings = client.clearings;
-    let sheet = CompactionThresholds::shipped();
-    (replayed(&client.timeline(), &sheet.params.micro, sheet), clearings)
+    let thresholds = CompactionThresholds::shipped();
+    (replayed(&client.timeline(), &thresholds.params.micro, thresholds), clearings)
 }
 
 proptest! {
@@ -161,7 +161,7 @@ fn a_clearing_whose_results_stand_in_no_log_is_not_judged() {
     let lost = Record::new("system", "x").set("subtype", "microcompact_boundary").set("microcompactMetadata", metadata);
     let records =
         vec![user("p", "go"), asks("m1", "c1", "Read"), answers("c1", "short"), lost, asks("m2", "c2", "Read")];
-    let sheet = CompactionThresholds::shipped();
-    let found = replayed(&timeline_of(&[("f", &log(&linked(records)))]), &sheet.params.micro, sheet);
+    let thresholds = CompactionThresholds::shipped();
+    let found = replayed(&timeline_of(&[("f", &log(&linked(records)))]), &thresholds.params.micro, thresholds);
     assert_eq!((found.checks.len(), found.not_judged, found.equal.n, found.is_met), (1, 1, 0, None));
 }

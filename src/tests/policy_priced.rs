@@ -23,7 +23,7 @@ use crate::whatif::sim::view::{Stage, StageJournal};
 struct Bench {
     timeline: Timeline,
     sizes: BlockSizes,
-    oracle: CacheRules,
+    cache_rules: CacheRules,
     prices: Prices,
 }
 
@@ -33,18 +33,19 @@ impl Bench {
         Self {
             sizes: BlockSizes::new(&timeline, Estimator::Anchored, &rules),
             timeline,
-            oracle: fitting::<CacheRules>(include_str!("../../rules/policies/prompt_cache.toml"), "cache").unwrap(),
+            cache_rules: fitting::<CacheRules>(include_str!("../../rules/policies/prompt_cache.toml"), "cache")
+                .unwrap(),
             prices: Prices::parse(include_str!("../../rules/prices.toml"), "prices").unwrap(),
         }
     }
 
     fn run(&self, stage: impl FnOnce() -> Option<Box<dyn Stage>>) -> SimulatedRun {
         let mut stages: Vec<_> = stage().into_iter().collect();
-        self.ground().run(0..self.timeline.chains.len() as u32, &mut stages, None)
+        self.simulator().run(0..self.timeline.chains.len() as u32, &mut stages, None)
     }
 
-    fn ground(&self) -> Simulator<'_> {
-        Simulator::new(&self.timeline, &self.sizes, &self.oracle, &self.prices)
+    fn simulator(&self) -> Simulator<'_> {
+        Simulator::new(&self.timeline, &self.sizes, &self.cache_rules, &self.prices)
     }
 
     fn compaction(&self, params: &Params, trigger: CompactionTrigger) -> Box<dyn Stage> {
@@ -115,9 +116,9 @@ fn a_compaction_reads_no_more_than_the_static_prefix_and_writes_the_rest() {
 fn the_summariser_finds_the_cache_of_the_simulated_lifetime() {
     let bench = Bench::new(pausing(6, 600).done());
     let summary = |ttl| {
-        let oracle = bench.oracle.with(CacheParams { ttl, ..bench.oracle.params });
+        let cache_rules = bench.cache_rules.with(CacheParams { ttl, ..bench.cache_rules.params });
         let mut stages = vec![bench.compaction(&params(), CompactionTrigger::Tokens(33_000))];
-        let run = bench.ground().under(&oracle).run(0..1, &mut stages, None);
+        let run = bench.simulator().under(&cache_rules).run(0..1, &mut stages, None);
         (run.extra[0].request, run.extra[0].call.read, run.extra[0].call.uncached)
     };
     // The third prompt, ten minutes after the answer before.
@@ -185,11 +186,11 @@ fn a_row_of_the_sweep_holds_cost_summaries_and_losses() {
     log.human(4_000).ask(64_000, 2_000, 0).calls("Edit", "/a.rs", 60);
     log.refers(ReferenceKind::EditSource, 6, &[(2, 900)]);
     let bench = Bench::new(log.done());
-    let sheet = CompactionThresholds::shipped();
+    let thresholds = CompactionThresholds::shipped();
     let detectors = Detectors::new(&bench.timeline, &bench.sizes.tokens, breakage::BreakageThresholds::shipped());
-    let requests = Simulator::new(&bench.timeline, &bench.sizes, &bench.oracle, &bench.prices);
+    let requests = Simulator::new(&bench.timeline, &bench.sizes, &bench.cache_rules, &bench.prices);
     let point = |trigger_tokens| SweepPoint { trigger_tokens, carry_tokens: 10_012, params: params() };
-    let at = |trigger_tokens| row(&requests, &detectors, &point(trigger_tokens), sheet);
+    let at = |trigger_tokens| row(&requests, &detectors, &point(trigger_tokens), thresholds);
     let never = at(None);
     assert_eq!((never.trigger_tokens, never.firings, never.edit_source_lost), (None, 0, 0));
     assert_eq!(never.cost, bench.run(|| None).cost());
@@ -214,7 +215,7 @@ fn the_watch_collects_what_stages_notice_and_what_answers_miss() {
     };
     let mut watch = BreakWatch::new(&detectors);
     let micro = Micro::new(micro, CompactionThresholds::shipped().clone(), StageJournal::default());
-    bench.ground().run(0..bench.timeline.chains.len() as u32, &mut [Box::new(micro)], Some(&mut watch));
+    bench.simulator().run(0..bench.timeline.chains.len() as u32, &mut [Box::new(micro)], Some(&mut watch));
     let classes: Vec<(u32, BreakClass)> = watch.breaks.iter().map(|event| (event.request, event.class)).collect();
     // Each result of 20,000 characters is over 4,000 tokens by itself and goes before it is seen.
     let unseen = [1, 3, 5].map(|request| (request, BreakClass::ClearedBeforeSeen));
@@ -229,7 +230,7 @@ fn every_request_that_is_sent_longer_than_the_window_breaks() {
     let params = Params { real: Real::Ignore, window: 50_000, ..params() };
     let over = |later: Option<Box<dyn Stage>>| {
         let stages = [bench.compaction(&params, CompactionTrigger::Never)].into_iter().chain(later).collect();
-        let (_, breaks) = BreakWatch::new(&detectors).over(&bench.ground(), stages);
+        let (_, breaks) = BreakWatch::new(&detectors).over(&bench.simulator(), stages);
         let over = breaks.into_iter().filter(|event| event.class == BreakClass::Overflow);
         over.map(|event| event.request).collect::<Vec<u32>>()
     };

@@ -35,16 +35,16 @@ fn prices() -> Prices {
 }
 
 /// Looks at a timeline from the shipped ground.
-fn on_ground<T>(timeline: &Timeline, change: impl FnOnce(&mut Params), look: impl FnOnce(&Simulator<'_>) -> T) -> T {
+fn on_simulator<T>(timeline: &Timeline, change: impl FnOnce(&mut Params), look: impl FnOnce(&Simulator<'_>) -> T) -> T {
     let rules = SizeRules::parse(&Data::default().text("policies/sizes.toml").unwrap(), "sizes.toml").unwrap();
     let sizes = BlockSizes::new(timeline, Estimator::Anchored, &rules);
-    let mut oracle: CacheRules = sheet().oracle;
-    change(&mut oracle.params);
-    look(&Simulator::new(timeline, &sizes, &oracle, &prices()))
+    let mut cache_rules: CacheRules = sheet().cache_rules;
+    change(&mut cache_rules.params);
+    look(&Simulator::new(timeline, &sizes, &cache_rules, &prices()))
 }
 
 fn found(timeline: &Timeline, change: impl FnOnce(&mut Params)) -> PromptCache {
-    on_ground(timeline, change, |ground| prompt_cache::run(ground, &sheet(), &prices(), &cells()))
+    on_simulator(timeline, change, |simulator| prompt_cache::run(simulator, &sheet(), &prices(), &cells()))
 }
 
 /// Two sessions that pause for so many seconds, and whether the prefix is still there: one of the half on which the slack is
@@ -93,7 +93,7 @@ fn broken(what: impl FnOnce(&mut Story)) -> BTreeMap<Cause, u64> {
     what(&mut log);
     log.ask(9_000, 43_000, 0);
     let timeline = log.done();
-    let sums = on_ground(&timeline, |_| {}, causes::attribute);
+    let sums = on_simulator(&timeline, |_| {}, causes::attribute);
     sums.into_iter().map(|(cause, sum)| (cause, sum.events)).collect()
 }
 
@@ -192,7 +192,7 @@ fn a_break_is_priced_by_what_was_written_again() {
     log.session("a", "/p").human(10).ask(0, 50_000, 0).calls("Bash", "", 10).wait(1);
     log.result(10).ask(50_000, 1_000, 0).says(10).wait(1).human(10).ask(9_000, 43_000, 0);
     log.says(10).wait(1).compaction(Trigger::Auto, None, 10).ask(9_000, 0, 8_000);
-    let sums = on_ground(&log.done(), |_| {}, causes::attribute);
+    let sums = on_simulator(&log.done(), |_| {}, causes::attribute);
     let human = sums[&Cause::MutationAtHuman];
     assert_eq!((human.tokens_lost, human.tokens_again), (42_000, 42_000));
     // 42,000 tokens at $6.25 instead of $0.50 per million.
@@ -209,7 +209,7 @@ fn a_session_taken_up_in_another_log_pays_again_for_what_the_first_had_cached() 
         log.human(10).ask(50_000, 1_000, 0).says(10).wait(seconds);
         log.session("b", "/p").back_to(1).human(10).ask(9_000, 43_000, 0).says(10).wait(1);
         log.human(10).ask(52_000, 1_000, 0);
-        let sums = on_ground(&log.done(), |_| {}, causes::attribute);
+        let sums = on_simulator(&log.done(), |_| {}, causes::attribute);
         sums.into_iter().map(|(cause, sum)| (cause, sum.events, sum.tokens_again)).collect::<Vec<_>>()
     };
     assert_eq!(sums(90_000), [(Cause::TtlExpiry, 1, 42_000)]);
@@ -224,7 +224,7 @@ fn what_a_rewind_or_a_compaction_left_out_is_not_paid_for_again() {
         log.human(300_000).ask(20_000, 80_000, 0).says(10).wait(1);
         log.human(300_000).ask(100_000, 100_000, 0).says(10).wait(1);
         goes_on(&mut log);
-        on_ground(&log.done(), |_| {}, causes::attribute)
+        on_simulator(&log.done(), |_| {}, causes::attribute)
     };
     let rewound = sums(|log| {
         log.back_to(1).human(20_000).ask(30_000, 75_000, 0);
@@ -259,7 +259,7 @@ fn the_threshold_model_gives_the_published_dollars() {
     log.at(120).human(10).ask(900_000, 400_000, 0).says(10);
     log.at(1_200).human(10).ask(500_000, 600_000, 0).says(10);
     log.at(7_200).human(10).ask(0, 300_000, 0);
-    let model = on_ground(&log.done(), |_| {}, other_models::threshold);
+    let model = on_simulator(&log.done(), |_| {}, other_models::threshold);
     assert_eq!(model.actual.nano_usd, 15_075_000_000);
     assert_eq!(model.five_minutes.nano_usd, 17_950_000_000);
     assert_eq!(model.hour.nano_usd, 22_000_000_000);
@@ -381,12 +381,12 @@ fn a_run_reads_what_can_be_read_and_names_what_the_bill_says() {
     log.session("a", "/p").human(10).ask(0, 50_000, 5).calls("Bash", "", 10).wait(1);
     log.result(10).ask(50_000, 1_000, 5).says(10).wait(400).human(10).ask(0, 51_100, 5);
     let timeline = log.done();
-    let (run, causes) = on_ground(
+    let (run, causes) = on_simulator(
         &timeline,
         |_| {},
-        |ground| {
-            let run = ground.baseline();
-            let causes: Vec<Option<Cause>> = bill::causes(ground, &run).map(|(_, cause)| cause).collect();
+        |simulator| {
+            let run = simulator.baseline();
+            let causes: Vec<Option<Cause>> = bill::causes(simulator, &run).map(|(_, cause)| cause).collect();
             (run, causes)
         },
     );
@@ -423,12 +423,12 @@ fn what_no_log_has_is_estimated_and_kept_apart() {
     log.human(10).ask(50_600, 400, 5).says(90);
     log.compaction(Trigger::Auto, None, 400).human(10).ask(0, 20_000, 5).says(9);
     let timeline = log.done();
-    let found = on_ground(
+    let found = on_simulator(
         &timeline,
         |_| {},
-        |ground| {
-            let summary = ground.timeline.boundaries[0].summary;
-            (unlogged(ground), u64::from(ground.sizes.tokens[summary as usize]), bill::total(ground))
+        |simulator| {
+            let summary = simulator.timeline.boundaries[0].summary;
+            (unlogged(simulator), u64::from(simulator.sizes.tokens[summary as usize]), bill::total(simulator))
         },
     );
     let (hidden, summary, billed) = found;
@@ -446,7 +446,7 @@ fn what_no_log_has_is_estimated_and_kept_apart() {
 fn output_that_is_not_billed_has_the_price_of_its_context() {
     let mut log = Story::new();
     log.session("a", "/p").model("claude-sonnet-4-20250514").human(10).ask(0, 250_000, 5).says(2_000);
-    let answers = on_ground(&log.done(), |_| {}, |ground| unlogged(ground).answers);
+    let answers = on_simulator(&log.done(), |_| {}, |simulator| unlogged(simulator).answers);
     assert!(answers.spent.output > 300, "{answers:?}");
     assert_eq!(answers.cost.nano_usd, u128::from(answers.spent.output) * 22_500);
 }

@@ -44,16 +44,18 @@ fn params() -> Params {
 
 /// The shipped parameters with some set otherwise, as `--set` would.
 fn knobs_with(sets: &str) -> Result<Params, String> {
-    let mut sheet: toml_edit::DocumentMut = SHEET.parse().unwrap();
+    let mut thresholds: toml_edit::DocumentMut = SHEET.parse().unwrap();
     let sets: toml_edit::DocumentMut = sets.parse().unwrap();
     for (key, value) in sets.iter() {
-        sheet["params"][key] = value.clone();
+        thresholds["params"][key] = value.clone();
     }
     #[derive(serde::Deserialize)]
     struct Sheet {
         params: Params,
     }
-    toml_edit::de::from_str::<Sheet>(&sheet.to_string()).map(|sheet| sheet.params).map_err(|cause| cause.to_string())
+    toml_edit::de::from_str::<Sheet>(&thresholds.to_string())
+        .map(|thresholds| thresholds.params)
+        .map_err(|cause| cause.to_string())
 }
 
 fn rules() -> Rules {

@@ -74,15 +74,15 @@ pub fn encode(new: &str, shown: &[(&str, &str)], run_min: usize) -> Option<Strin
 
 /// Writes a body, cut into stretches, with hints in place of runs of them: each run with the name of the body that
 /// shows the same lines, in order.
-pub fn write(stretches: &[BodySegment<'_>], runs: &[(Range<usize>, &str)]) -> String {
+pub fn write(segments: &[BodySegment<'_>], runs: &[(Range<usize>, &str)]) -> String {
     let mut out = String::new();
     let mut end = 0;
     for (run, id) in runs {
-        stretches[end..run.start].iter().for_each(|stretch| out.push_str(stretch.text));
-        out.push_str(&range_reference(id, stretches[run.start].number, stretches[run.end - 1].number));
+        segments[end..run.start].iter().for_each(|segment| out.push_str(segment.text));
+        out.push_str(&range_reference(id, segments[run.start].number, segments[run.end - 1].number));
         end = run.end;
     }
-    stretches[end..].iter().for_each(|stretch| out.push_str(stretch.text));
+    segments[end..].iter().for_each(|segment| out.push_str(segment.text));
     out
 }
 

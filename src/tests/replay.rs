@@ -16,7 +16,7 @@ use crate::facts::body_analyzer::BodyAnalyzer;
 use crate::facts::body_facts::{BodyFacts, BodyLine, Encoding, witness};
 use crate::facts::encode::Params;
 use crate::facts::hints::{ShownAs, Wording};
-use crate::facts::numbered::stretches;
+use crate::facts::numbered::segments;
 use crate::facts::shape::Description;
 use crate::facts::tokens::Counter;
 use crate::facts::{encode, hints, near_ref};
@@ -502,16 +502,16 @@ fn hints_cost_what_their_texts_cost() {
 
 #[test]
 fn names_and_fingerprints_are_the_published_ones() {
-    let studies = AnalysisPool::new(1, Params { recursion_depth: 5, numbered_every: 10 }, std::iter::empty());
-    let mut student = studies.begin();
+    let analysis = AnalysisPool::new(1, Params { recursion_depth: 5, numbered_every: 10 }, std::iter::empty());
+    let mut analyst = analysis.begin();
     for (id, short) in [("tc_1", "474aed5c"), ("tc_2", "94236e8f"), ("tc_42", "7c76906f")] {
-        assert_eq!(format!("{:08x}", student.call(id.as_bytes()).short), short);
+        assert_eq!(format!("{:08x}", analyst.call(id.as_bytes()).short), short);
     }
     let body = "x".repeat(500);
-    student.body(Id::of(body.as_bytes()), body.as_bytes());
-    student.body(Id::of(body.as_bytes()), body.as_bytes());
-    drop(student);
-    let facts = studies.finish();
+    analyst.body(Id::of(body.as_bytes()), body.as_bytes());
+    analyst.body(Id::of(body.as_bytes()), body.as_bytes());
+    drop(analyst);
+    let facts = analysis.finish();
     assert_eq!(facts.len(), 1, "a body is studied once");
     assert_eq!(facts[0].sha.to_string(), "c38c2bf3055c516a98ac5d97f30e7c36");
     assert_eq!(Id::pseudonym(b"/src/main.rs").to_string()[..8], *"6ee21a7d");
@@ -625,9 +625,9 @@ fn many_changes_of_a_rare_endpoint_cost_little_more_than_one() {
     let change = |bytes: i64| scenario(&what_if(&file, &[(key.clone(), (100_000 + bytes).into())]).unwrap());
     let changes: Vec<Scenario> = (0..11).map(change).collect();
     let pieces = [HistoryPiece { tape: story.tape.clone(), weights: Vec::new() }];
-    let ground = EffectsBaseline::new(&pieces, scenario(&story.settings));
+    let baseline = EffectsBaseline::new(&pieces, scenario(&story.settings));
     let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build().unwrap();
-    let steps = |changes: &[Scenario]| pool.install(|| work::of(|| drop(ground.effects(changes))));
+    let steps = |changes: &[Scenario]| pool.install(|| work::of(|| drop(baseline.effects(changes))));
     let [one, ten] = [steps(&changes[..1]), steps(&changes[1..])];
     assert!(one >= 400 && ten < 3 * one, "{one} steps for one change, {ten} for ten");
 }
@@ -682,7 +682,7 @@ proptest! {
         ),
     ) {
         let body = parts.join("\n");
-        let cut = stretches(&body);
+        let cut = segments(&body);
         prop_assert!(cut.is_empty() || cut.iter().map(|stretch| stretch.text).collect::<String>() == body);
         let mut desk = BodyAnalyzer::new(3, Params { recursion_depth: 5, numbered_every: 10 });
         let sum = cut.iter().fold(Size::default(), |sum, stretch| sum.plus(&desk.measure(stretch.text)));
@@ -792,8 +792,8 @@ proptest! {
             .collect();
         let weights: Vec<f64> = weights.into_iter().map(f64::from).collect();
         let pieces = [HistoryPiece { tape: story.tape.clone(), weights: weights.clone() }];
-        let ground = EffectsBaseline::new(&pieces, now.clone());
-        let (present, more) = (ground.present(), ground.effects(&changed));
+        let baseline = EffectsBaseline::new(&pieces, now.clone());
+        let (present, more) = (baseline.present(), baseline.effects(&changed));
         // One by one, and come to from another configuration.
         let other = EffectsBaseline::new(&pieces, changed[5].clone()).under(now.clone());
         let alone = changed.iter().flat_map(|change| other.effects(std::slice::from_ref(change)));

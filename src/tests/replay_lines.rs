@@ -12,7 +12,7 @@ use crate::base::tokenizer::Size;
 use crate::facts::body_analyzer::BodyAnalyzer;
 use crate::facts::body_facts::{BodyFacts, BodyLine, BodyLines, witness};
 use crate::facts::encode::Params;
-use crate::facts::numbered::stretches;
+use crate::facts::numbered::segments;
 use crate::logs::trace::Handle;
 use crate::replay::runs::{LineRun, Windows};
 use crate::replay::savings::Expanded;
@@ -281,7 +281,7 @@ proptest! {
                     let names: Vec<String> = runs.iter().map(|run| name(run.shown_by)).collect();
                     let named: Vec<_> =
                         runs.iter().zip(&names).map(|(run, name)| (run.lines.clone(), name.as_str())).collect();
-                    let sent = range_references::write(&stretches(text), &named);
+                    let sent = range_references::write(&segments(text), &named);
                     prop_assert_eq!(decision.tokens, u64::from(desk.measure(&sent).tokens[0]), "{}", sent);
                     let back = range_references::decode(&sent, |id| standing.get(id).map(String::as_str));
                     prop_assert_eq!(back.as_ref(), Some(text), "{}", sent);

@@ -34,7 +34,7 @@ pub fn timeline_guide() -> TimelineGuide<'static> {
     static PLAIN: fn() -> Box<dyn TokenCounter> = || Box::new(Plain);
     let rules = RULES.get_or_init(TimelineRules::shipped);
     let ExtractionGuide { vocabulary, endpoints, .. } = guide();
-    TimelineGuide { vocabulary, endpoints, rules, with_words: true, gauge: Some(&PLAIN) }
+    TimelineGuide { vocabulary, endpoints, rules, with_words: true, token_counter: Some(&PLAIN) }
 }
 
 /// The rows of one file.

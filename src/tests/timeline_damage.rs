@@ -95,7 +95,7 @@ fn changed(text: &str, changes: &[(usize, Option<u8>, usize)]) -> Vec<u8> {
 
 /// One walk gives what two walks give.
 pub fn one_walk_is_as_good_as_two(log: &[u8]) -> Result<(), TestCaseError> {
-    let plain = TimelineGuide { gauge: None, ..timeline_guide() };
+    let plain = TimelineGuide { token_counter: None, ..timeline_guide() };
     let mut alone = TimelineReader::new(plain, None);
     read::read_stream_into(log, &mut alone);
     let light = read::read_stream(log, guide());

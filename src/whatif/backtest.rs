@@ -26,7 +26,7 @@ pub const CARRY: &str = "sizes after compactions";
 pub fn coverage(workload: &Workload, data: &Data, numbers: &BacktestNumbers) -> Result<Vec<PromiseCoverage>> {
     let cache = data.read("policies/prompt_cache.toml", PromptCacheThresholds::parse)?;
     let compaction = data.read("policies/compaction.toml", CompactionThresholds::parse)?;
-    let simulator = Simulator::new(&workload.timeline, &workload.sizes, &cache.oracle, &workload.prices);
+    let simulator = Simulator::new(&workload.timeline, &workload.sizes, &cache.cache_rules, &workload.prices);
     let fit = &cache.fit;
     let reads = TriedSlacks::new(&simulator, fit, |_| false)
         .forecasts(fit.interval_percent / 100.0, fit.unknown_percent / 100.0);

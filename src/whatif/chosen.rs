@@ -12,7 +12,7 @@ use crate::base::visible::Shown as _;
 use crate::settings::syntax_error;
 use crate::whatif::sim::params::{Assigned, PolicyConfig, ReadOnlyWith};
 use crate::whatif::simulation::{Ready, Simulation};
-use crate::whatif::workload::oracle;
+use crate::whatif::workload::cache_rules;
 use crate::whatif::{arg_check, compaction, history_trim, pick_tools, pipeline, prompt_cache, tool_filter};
 
 /// A policy.
@@ -260,7 +260,7 @@ impl PolicyConfigs {
             (policy.entry().check)(self.sheet(policy))?;
         }
         // The cache prices every policy.
-        oracle(self).map(drop)
+        cache_rules(self).map(drop)
     }
 
     /// One sheet.

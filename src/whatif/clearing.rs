@@ -36,7 +36,7 @@ pub struct Cleared {
 /// The stage.
 pub struct Micro {
     params: MicroParams,
-    sheet: CompactionThresholds,
+    thresholds: CompactionThresholds,
     journal: StageJournal<Cleared>,
     cleared: BTreeSet<u32>,
     results: Results,
@@ -48,15 +48,15 @@ pub struct Micro {
 
 impl Micro {
     /// Every result that is cleared is written to `journal`.
-    pub fn new(params: MicroParams, sheet: CompactionThresholds, journal: StageJournal<Cleared>) -> Self {
+    pub fn new(params: MicroParams, thresholds: CompactionThresholds, journal: StageJournal<Cleared>) -> Self {
         let (cleared, results, forks) = (BTreeSet::new(), Results::default(), ForkPoints::default());
-        Self { params, sheet, journal, cleared, results, left: 0, forks }
+        Self { params, thresholds, journal, cleared, results, left: 0, forks }
     }
 
     /// Whether the client counts and clears results of the block's tool.
     fn clears(&self, timeline: &Timeline, block: &Block) -> bool {
         let call = timeline.calls.get(block.call as usize);
-        call.is_some_and(|call| self.sheet.client.clears(timeline.names.text(call.tool)))
+        call.is_some_and(|call| self.thresholds.client.clears(timeline.names.text(call.tool)))
     }
 
     /// Code points of a result that stay when it is cleared.
@@ -74,7 +74,7 @@ impl Micro {
         let kept_chars = self.kept_chars(chars).min(item.kept_chars);
         let share = u64::from(item.tokens) * u64::from(kept_chars);
         let head = share.checked_div(u64::from(item.kept_chars)).unwrap_or_default();
-        let tokens = u64::from(self.sheet.client.marker_tokens) + head;
+        let tokens = u64::from(self.thresholds.client.marker_tokens) + head;
         match u32::try_from(tokens) {
             Ok(tokens) if tokens < item.tokens => Item { tokens, kept_chars, ..item },
             _ => item,
@@ -89,8 +89,9 @@ impl Micro {
             return None;
         }
         let is_free = is_new && u64::from(of.bytes) >= self.params.min_bytes && self.shortened(timeline, item) != item;
-        let cleared_tokens = self.sheet.client.estimate(self.kept_chars(of.chars).min(item.kept_chars));
-        let tokens = if is_new { self.sheet.client.estimate(item.kept_chars.min(of.chars)) } else { cleared_tokens };
+        let cleared_tokens = self.thresholds.client.estimate(self.kept_chars(of.chars).min(item.kept_chars));
+        let tokens =
+            if is_new { self.thresholds.client.estimate(item.kept_chars.min(of.chars)) } else { cleared_tokens };
         Some(ResultSize { tokens, cleared_tokens, is_free })
     }
 
@@ -163,7 +164,7 @@ impl Stage for Micro {
         let is_counted = |block: &&Block| block.kind == BlockKind::ToolResult && self.clears(timeline, block);
         timeline.blocks_of(chain).is_none_or(|blocks| {
             let blocks = timeline.blocks[blocks.start as usize..blocks.end as usize].iter();
-            let sizes = blocks.filter(is_counted).map(|block| self.sheet.client.estimate(block.chars));
+            let sizes = blocks.filter(is_counted).map(|block| self.thresholds.client.estimate(block.chars));
             sizes.sum::<u64>() > self.params.target_tokens
         })
     }
@@ -276,8 +277,8 @@ pub fn plan(results: &[ResultSize], target_tokens: u64, min_saving_tokens: u64) 
 /// The client looks at the results that stand in the context at that moment: those that the last request was sent or
 /// answered with, and what came in since. Older results may have gone in a clearing that no record shows; the rule is
 /// taken to have acted where the bill shows a context that shrank by as much as it would have freed. The client's own limits are used (any size, none protected); the rest is `params`.
-pub fn replayed(timeline: &Timeline, params: &MicroParams, sheet: &CompactionThresholds) -> ClearingsReplayed {
-    let rule = ClearingRule::new(timeline, params, sheet);
+pub fn replayed(timeline: &Timeline, params: &MicroParams, thresholds: &CompactionThresholds) -> ClearingsReplayed {
+    let rule = ClearingRule::new(timeline, params, thresholds);
     let mut done: BTreeSet<u32> = BTreeSet::new();
     let mut checks = Vec::new();
     for clearing in &timeline.clearings {
@@ -291,7 +292,7 @@ pub fn replayed(timeline: &Timeline, params: &MicroParams, sheet: &CompactionThr
     }
     let judged: Vec<&ClearingCheck> = checks.iter().filter(|check| check.is_judged()).collect();
     let equal = Share::new(judged.iter().filter(|check| check.is_equal()).count() as u64, judged.len() as u64);
-    let is_met = (equal.n > 0).then_some(equal.value() * 100.0 >= sheet.bars.clearings_percent);
+    let is_met = (equal.n > 0).then_some(equal.value() * 100.0 >= thresholds.bars.clearings_percent);
     ClearingsReplayed { not_judged: (checks.len() - judged.len()) as u64, checks, equal, is_met }
 }
 
@@ -299,7 +300,7 @@ pub fn replayed(timeline: &Timeline, params: &MicroParams, sheet: &CompactionThr
 struct ClearingRule<'a> {
     timeline: &'a Timeline,
     params: &'a MicroParams,
-    sheet: &'a CompactionThresholds,
+    thresholds: &'a CompactionThresholds,
     /// Calls with their ids.
     calls: BTreeSet<(Id, u32)>,
 }
@@ -308,9 +309,9 @@ struct ClearingRule<'a> {
 type Sized = (u32, u64);
 
 impl<'a> ClearingRule<'a> {
-    fn new(timeline: &'a Timeline, params: &'a MicroParams, sheet: &'a CompactionThresholds) -> Self {
+    fn new(timeline: &'a Timeline, params: &'a MicroParams, thresholds: &'a CompactionThresholds) -> Self {
         let calls = timeline.calls.iter().zip(0..).map(|(call, index)| (call.id, index)).collect();
-        Self { timeline, params, sheet, calls }
+        Self { timeline, params, thresholds, calls }
     }
 
     /// The call that an id means at a clearing: the last one before it in its chain, or in another one where that has none.
@@ -328,7 +329,7 @@ impl<'a> ClearingRule<'a> {
 
     /// Whether results of the call's tool are ever cleared.
     fn is_clearable(&self, call: u32) -> bool {
-        self.sheet.client.clears(self.timeline.names.text(self.timeline.calls[call as usize].tool))
+        self.thresholds.client.clears(self.timeline.names.text(self.timeline.calls[call as usize].tool))
     }
 
     /// Results among blocks, and others behind them, that still stand there; those of the calls `done` are gone.
@@ -343,12 +344,12 @@ impl<'a> ClearingRule<'a> {
         let all = results.map(|block| (block.call, block.chars)).chain(arrived);
         let is_done = |call: &u32| done.iter().any(|done| done.contains(call));
         let standing = all.filter(|(call, _)| !is_done(call) && self.is_clearable(*call));
-        standing.map(|(call, chars)| (call, self.sheet.client.estimate(chars))).collect()
+        standing.map(|(call, chars)| (call, self.thresholds.client.estimate(chars))).collect()
     }
 
     /// What the rule clears of these: calls, and the tokens that are freed.
     fn cleared(&self, results: &[Sized]) -> (BTreeSet<u32>, u64) {
-        let client = &self.sheet.client;
+        let client = &self.thresholds.client;
         let protected = results.len().saturating_sub(client.micro_protect_last);
         let least = client.micro_min_bytes.div_ceil(u64::from(client.chars_per_token.max(1)));
         let size = |(place, &(_, tokens)): (usize, &Sized)| ResultSize {
@@ -388,7 +389,7 @@ impl<'a> ClearingRule<'a> {
         let [before, now] = [request as usize - 1, request as usize].map(|at| &self.timeline.requests[at]);
         let blocks = before.outputs.start..now.inputs.end;
         let came: u64 =
-            blocks.map(|block| self.sheet.client.estimate(self.timeline.blocks[block as usize].chars)).sum();
+            blocks.map(|block| self.thresholds.client.estimate(self.timeline.blocks[block as usize].chars)).sum();
         (before.context() + came).saturating_sub(now.context())
     }
 

@@ -25,7 +25,7 @@ use crate::whatif::sim::simulator::{SimulatedRun, Simulator};
 use crate::whatif::sim::view::Stage;
 use crate::whatif::sim::{bill, distance};
 use crate::whatif::tools::Tools;
-use crate::whatif::workload::{Workload, oracle};
+use crate::whatif::workload::{Workload, cache_rules};
 
 const OUTPUT_NOTE: &str =
     "output is counted on both sides, by the longer of usage and the sizes of its blocks (estimated)";
@@ -67,25 +67,25 @@ impl<'w> Simulation<'w> {
     }
 
     /// Runs stages over all chains.
-    pub fn run(&self, oracle: &CacheRules, stages: Vec<Box<dyn Stage>>) -> (SimulatedRun, Vec<Break>) {
-        BreakWatch::new(&self.detectors).over(&self.simulator.under(oracle), stages)
+    pub fn run(&self, cache_rules: &CacheRules, stages: Vec<Box<dyn Stage>>) -> (SimulatedRun, Vec<Break>) {
+        BreakWatch::new(&self.detectors).over(&self.simulator.under(cache_rules), stages)
     }
 
     /// What a stack is held against: a question about the cache against the cache as it was, any other against the same
     /// cache.
     fn against(&self, stack: &Stack, set: &CacheRules) -> Cow<'_, SimulatedRun> {
-        let as_it_was = stack.has(Policy::PromptCache) || *set == *self.simulator.oracle;
+        let as_it_was = stack.has(Policy::PromptCache) || *set == *self.simulator.cache_rules;
         if as_it_was { Cow::Borrowed(&self.observed) } else { Cow::Owned(self.simulator.under(set).baseline()) }
     }
 
     /// The cache as it was, as far as its parameters are not about another cache.
     fn as_it_was(&self, set: &CacheRules) -> CacheRules {
-        set.with(set.params.as_it_was(self.simulator.oracle.params))
+        set.with(set.params.as_it_was(self.simulator.cache_rules.params))
     }
 
     /// The run of a stack, and what it is held against.
     pub fn run_stack(&self, configs: &PolicyConfigs, stack: &Stack) -> Result<(SimulatedRun, Cow<'_, SimulatedRun>)> {
-        self.run_under(configs, stack, &oracle(configs)?)
+        self.run_under(configs, stack, &cache_rules(configs)?)
     }
 
     fn run_under(
@@ -101,12 +101,12 @@ impl<'w> Simulation<'w> {
     /// Everything that a stack says. An error if a parameter makes no sense, or a file that it names cannot be read.
     pub fn report(&self, configs: &PolicyConfigs, stack: &Stack, is_named: bool) -> Result<PolicyReport> {
         let workload = self.workload;
-        let set = oracle(configs)?;
+        let set = cache_rules(configs)?;
         let baseline = self.against(stack, &set);
         // What is taken for known of the cache moves the log as simulated nearer to the bill, or away from it; another cache was
         // never billed.
         let was = self.as_it_was(&set);
-        let is_set = workload.is_billed && !stack.has(Policy::PromptCache) && was != *self.simulator.oracle;
+        let is_set = workload.is_billed && !stack.has(Policy::PromptCache) && was != *self.simulator.cache_rules;
         let under_set = is_set.then(|| OffBill::of(&self.simulator.under(&was), workload));
         let OffBill { accuracy, distance, apart } = under_set.as_ref().unwrap_or(&self.off_bill);
         let (mut stages, mut concluding) = (Vec::new(), Vec::new());
@@ -126,7 +126,7 @@ impl<'w> Simulation<'w> {
         let is_alone = stack.0.len() == 1;
         let finished = Finished {
             simulation: self,
-            oracle: &set,
+            cache_rules: &set,
             baseline: &baseline,
             run: &run,
             breaks: &breaks,
@@ -185,7 +185,7 @@ impl<'w> Simulation<'w> {
             estimator: estimator.into(),
             anchored_share: (workload.is_billed && requests > 0).then(|| anchored as f64 / requests as f64),
             static_prefix_source: static_prefix_source.into(),
-            ttl_source: oracle(configs)?.params.ttl.to_string(),
+            ttl_source: cache_rules(configs)?.params.ttl.to_string(),
             ..report.fidelity
         };
         Ok(PolicyReport { input, fidelity, billed: self.billed, ..report })
@@ -193,7 +193,7 @@ impl<'w> Simulation<'w> {
 
     /// Log and stack where the provider caches nothing.
     fn uncached(&self, configs: &PolicyConfigs, stack: &Stack) -> Result<(SimulatedRun, SimulatedRun)> {
-        let set = self.simulator.oracle;
+        let set = self.simulator.cache_rules;
         let none = set.with(Params { layout: CacheLayout::None, ..set.params });
         let stages = self.ready(configs, stack)?.into_iter().filter_map(|(_, one)| one.stage).collect();
         Ok((self.simulator.under(&none).baseline(), self.run(&none, stages).0))
@@ -228,7 +228,7 @@ impl<'w> Simulation<'w> {
         }
         let change =
             |run: &SimulatedRun, against: &SimulatedRun| run.cost().units as i128 - against.cost().units as i128;
-        let set = oracle(configs)?;
+        let set = cache_rules(configs)?;
         // Beside another cache each of the others is taken alone, with the cache as it was.
         let others = if stack.has(Policy::PromptCache) { self.as_it_was(&set) } else { set.clone() };
         let mut apart = 0;
@@ -286,7 +286,7 @@ pub struct Ready<'w> {
 pub struct Finished<'a> {
     pub simulation: &'a Simulation<'a>,
     /// The cache of both runs.
-    pub oracle: &'a CacheRules,
+    pub cache_rules: &'a CacheRules,
     /// The log as simulated.
     pub baseline: &'a SimulatedRun,
     /// The policy.

@@ -125,7 +125,7 @@ impl Workload {
     }
 
     /// Notes about models that the data files do not know.
-    pub fn notes(&self, oracle: &CacheRules) -> Vec<String> {
+    pub fn notes(&self, cache_rules: &CacheRules) -> Vec<String> {
         let mut notes = Vec::new();
         if let Some(count) = self.timeline.skipped.get(NO_USAGE) {
             notes.push(format!("{} of the log without usage: not replayed", counted(*count, "message")));
@@ -155,7 +155,7 @@ impl Workload {
                 unpriced.join(", ")
             ));
         }
-        let unlisted = unlisted(&self.timeline, oracle);
+        let unlisted = unlisted(&self.timeline, cache_rules);
         if !unlisted.is_empty() {
             notes.push(format!("the smallest prefix that is cached is not known for {}", unlisted.join(", ")));
         }
@@ -181,13 +181,13 @@ fn leave_out_of_range(timeline: &mut Timeline) {
 }
 
 /// The cache as it is set.
-pub fn oracle(configs: &PolicyConfigs) -> Result<CacheRules> {
+pub fn cache_rules(configs: &PolicyConfigs) -> Result<CacheRules> {
     let sheet = configs.sheet(Policy::PromptCache);
     // What was set is looked at first: it is the user's, the rest of the sheet is not.
     sheet.params::<Params>()?;
-    let oracle: CacheRules = sheet.read()?;
-    oracle.params.check()?;
-    Ok(oracle)
+    let cache_rules: CacheRules = sheet.read()?;
+    cache_rules.params.check()?;
+    Ok(cache_rules)
 }
 
 /// The estimator of this name. An error if there is none.
@@ -214,7 +214,7 @@ impl ShippedWorkload {
         let configs = PolicyConfigs::load(data)?;
         let tools = Tools::read(&[], data)?;
         let workload = Workload::new(timeline, None, data, false, true)?;
-        let cache = oracle(&configs)?;
+        let cache = cache_rules(&configs)?;
         Ok(Self { configs, workload, tools, cache })
     }
 

@@ -137,19 +137,19 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     if scenarios.is_sweep() {
         return compare::sweep(args, &scenarios, &mut input, context).map(|()| Exit::Done);
     }
-    let mut laid = None;
-    let mut reports = study::reports(&scenarios, &mut input, &mut laid)?;
+    let mut source = None;
+    let mut reports = study::reports(&scenarios, &mut input, &mut source)?;
     name_projects(&mut reports, &args.asked.output, &input, &context.pseudonyms);
     input.tell(&args.asked.output, context)?;
     tell(&scenarios, &args.asked.output, context)?;
-    if laid.is_none() && (args.emit_telemetry.is_some() || asks_worth) {
-        laid = Some(ReplayInput::new(scenarios.model.as_deref(), &mut input)?);
+    if source.is_none() && (args.emit_telemetry.is_some() || asks_worth) {
+        source = Some(ReplayInput::new(scenarios.model.as_deref(), &mut input)?);
     }
-    if let Some((dir, laid)) = args.emit_telemetry.as_ref().zip(laid.as_ref()) {
-        let scenario = Scenario::new(&scenarios.cells[0].settings, &laid.tape, laid.options(false));
-        let scenario = scenario.within(scenarios.reaches.chosen(), &laid.tape);
+    if let Some((dir, source)) = args.emit_telemetry.as_ref().zip(source.as_ref()) {
+        let scenario = Scenario::new(&scenarios.cells[0].settings, &source.tape, source.options(false));
+        let scenario = scenario.within(scenarios.reaches.chosen(), &source.tape);
         let by = input.data.parsed::<PlannerThresholds>("planner.toml")?.counted_by();
-        emit(dir, laid.events(&scenario), laid, by, &args.asked, context)?;
+        emit(dir, source.events(&scenario), source, by, &args.asked, context)?;
     }
     if let [report, other] = reports.as_slice() {
         compare::against(args, &scenarios, [report, other], &input, context)?;
@@ -164,8 +164,8 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     };
     let held = |path| gate::ReplayGate::of(&bar(path), report, &context.pseudonyms);
     let gate = args.baseline.as_deref().map(held).transpose()?;
-    let worth = match laid.filter(|_| asks_worth) {
-        Some(laid) => Worth::new(scenarios.reaches.chosen(), &scenarios.cells[0].settings, &laid, &mut input)?,
+    let worth = match source.filter(|_| asks_worth) {
+        Some(source) => Worth::new(scenarios.reaches.chosen(), &scenarios.cells[0].settings, &source, &mut input)?,
         None => None,
     };
     if let Some(path) = &args.html {
@@ -271,7 +271,7 @@ const NOT_PUBLISHED: &str = "the configuration lists extended formats: the rows 
 pub fn emit(
     dir: &Path,
     mut log: EventLog,
-    laid: &ReplayInput,
+    source: &ReplayInput,
     by: CountedBy,
     asked: &QuestionArgs,
     context: &mut Context<'_>,
@@ -279,7 +279,7 @@ pub fn emit(
     if !asked.output.names {
         log.rename(|tool| context.pseudonyms.tool(tool));
     }
-    let written = emit::write(dir, &log, laid, &context.pseudonyms, by)?;
+    let written = emit::write(dir, &log, source, &context.pseudonyms, by)?;
     if !asked.output.quiet {
         let (events, files) = (counted(log.events.len() as u64, "event"), counted(written, "file"));
         let planned = match log.planned.len() {

@@ -16,9 +16,9 @@ use crate::shell::context::Context;
 
 /// The finding of this name; none where there is such a finding and these logs do not have it. An error if there is no
 /// such finding; the hint names those that there are.
-pub fn chosen<'p>(id: &str, sheet: &FindingThresholds, page: &'p Page) -> Result<Option<&'p BillFinding>> {
+pub fn chosen<'p>(id: &str, thresholds: &FindingThresholds, page: &'p Page) -> Result<Option<&'p BillFinding>> {
     let found = page.findings.iter().find(|finding| finding.id == id);
-    let known = ids(sheet);
+    let known = ids(thresholds);
     if found.is_some() || known.iter().any(|known| known == id) {
         return Ok(found);
     }
@@ -31,18 +31,25 @@ pub fn chosen<'p>(id: &str, sheet: &FindingThresholds, page: &'p Page) -> Result
 }
 
 /// All findings that a page can have.
-fn ids(sheet: &FindingThresholds) -> Vec<String> {
-    let parts = sheet.part.iter().map(|one| &one.id);
-    let single =
-        [&sheet.images.id, &sheet.servers.id, &sheet.hooks.id, &sheet.subagents.id, &sheet.old_versions.id].into_iter();
-    let misses = sheet.miss.iter().map(|miss| format!("miss_{}", miss.id.as_deref().unwrap_or(miss.cause.into_str())));
-    tried(sheet).chain(parts).chain(single).cloned().chain(misses).collect()
+fn ids(thresholds: &FindingThresholds) -> Vec<String> {
+    let parts = thresholds.part.iter().map(|one| &one.id);
+    let single = [
+        &thresholds.images.id,
+        &thresholds.servers.id,
+        &thresholds.hooks.id,
+        &thresholds.subagents.id,
+        &thresholds.old_versions.id,
+    ]
+    .into_iter();
+    let misses =
+        thresholds.miss.iter().map(|miss| format!("miss_{}", miss.id.as_deref().unwrap_or(miss.cause.into_str())));
+    tried(thresholds).chain(parts).chain(single).cloned().chain(misses).collect()
 }
 
 /// Those for which values of a setting are tried.
-fn tried(sheet: &FindingThresholds) -> impl Iterator<Item = &String> {
-    let lifetimes = sheet.lifetime.iter().map(|one| &one.id);
-    std::iter::once(&sheet.window.id).chain(lifetimes).chain(sheet.result.iter().map(|one| &one.id))
+fn tried(thresholds: &FindingThresholds) -> impl Iterator<Item = &String> {
+    let lifetimes = thresholds.lifetime.iter().map(|one| &one.id);
+    std::iter::once(&thresholds.window.id).chain(lifetimes).chain(thresholds.result.iter().map(|one| &one.id))
 }
 
 /// Says that these logs do not have it.
@@ -56,11 +63,11 @@ pub fn show_none(args: &Args, telling: &Telling<'_>, input: &Input, context: &mu
         TableFormat::Csv => looks_csv(telling, &[]).write(context.out, form, context.width),
         _ => {
             let id = args.finding.as_deref().unwrap_or_default();
-            let least = percent(telling.sheet.share_min);
+            let least = percent(telling.thresholds.share_min);
             let mut told = format!(
                 "{id} is no finding of these logs: it did not happen, or it holds nowhere beyond chance and for {least} of the input."
             );
-            if tried(telling.sheet).any(|one| one == id) {
+            if tried(telling.thresholds).any(|one| one == id) {
                 let tries = ["tune", "claude-settings", "--dry-run", "--explain"].map(str::to_owned);
                 let tries = telling.command(&tries, &telling.places);
                 told += &format!(

@@ -67,24 +67,24 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<()> {
     let html = args.html.as_deref().map(|path| PageTarget::of(path, args)).transpose()?;
     let mut input = args.asked.read(0, Some(TimelineDetail::default()), context)?;
     input.expect_records(&args.asked.input)?;
-    let sheet = FindingThresholds::load(&input.data)?;
-    let is_cut = cut(args, &sheet, &mut input, context.now_ms)?;
+    let thresholds = FindingThresholds::load(&input.data)?;
+    let is_cut = cut(args, &thresholds, &mut input, context.now_ms)?;
     let start = page::start(is_cut, &mut input)?;
     // Behind the cut: it is about the same requests as the page.
     input.report_holds(Holds::FirstChunks)?;
-    let follow_ups = if html.is_some() { follow_ups(&mut input, &sheet)? } else { Vec::new() };
+    let follow_ups = if html.is_some() { follow_ups(&mut input, &thresholds)? } else { Vec::new() };
     let question = if html.is_some() { "the page with plots" } else { "the page" };
     let now_ms = context.now_ms;
     let mut page: Page =
         input.remember(question, |input| page::page(input, html.is_some(), now_ms, &claude::paying))?;
-    settle(&mut page, (args, &sheet), &input, context)?;
+    settle(&mut page, (args, &thresholds), &input, context)?;
     if page.spent.requests == 0 && !args.asked.input.allow_empty {
         return Err(input.nothing_in_window("requests with usage"));
     }
-    let chosen = args.finding.as_deref().map(|id| evidence::chosen(id, &sheet, &page)).transpose()?;
+    let chosen = args.finding.as_deref().map(|id| evidence::chosen(id, &thresholds, &page)).transpose()?;
     let tools = tools(&page, &follow_ups);
     let telling =
-        show::telling(args, (&page, &sheet), (&tools, chosen.flatten()), (is_cut, start), &mut input, context)?;
+        show::telling(args, (&page, &thresholds), (&tools, chosen.flatten()), (is_cut, start), &mut input, context)?;
     let text = html.as_ref().and_then(|_| text(&telling, &follow_ups));
     let is_written =
         html.zip(text).map_or(Ok(false), |(html, text)| html.write(&text, args.asked.output.quiet, context))?;
@@ -112,7 +112,7 @@ impl Args {
 
 /// Cuts the page to its last days if no window was asked for and there are more: up to the newest request, or up to now if a
 /// clock ran ahead. Whether it was cut.
-fn cut(args: &Args, sheet: &FindingThresholds, input: &mut Input, now_ms: Millis) -> Result<bool> {
+fn cut(args: &Args, thresholds: &FindingThresholds, input: &mut Input, now_ms: Millis) -> Result<bool> {
     let is_asked =
         args.asked.window.since.is_some() || args.asked.window.until.is_some() || args.asked.window.days.is_some();
     if is_asked {
@@ -121,8 +121,8 @@ fn cut(args: &Args, sheet: &FindingThresholds, input: &mut Input, now_ms: Millis
     let overview = input.overview()?;
     let Some((first, last)) = overview.span_ms else { return Ok(false) };
     let newest = overview.newest_message_ms.unwrap_or(last);
-    let (last, end) = up_to(newest, input, now_ms, sheet.ahead_hours_max);
-    let start = window::days_before(last.min(now_ms), sheet.days);
+    let (last, end) = up_to(newest, input, now_ms, thresholds.ahead_hours_max);
+    let start = window::days_before(last.min(now_ms), thresholds.days);
     let is_cut = start > first && start <= last;
     input.window = if is_cut { start } else { ALL.start }..end;
     Ok(is_cut)
@@ -152,7 +152,7 @@ fn up_to(newest: Millis, input: &mut Input, now_ms: Millis, ahead_hours_max: u32
 /// that cannot be read decides nothing.
 fn settle(
     page: &mut Page,
-    (args, sheet): (&Args, &FindingThresholds),
+    (args, thresholds): (&Args, &FindingThresholds),
     input: &Input,
     context: &mut Context<'_>,
 ) -> Result<()> {
@@ -165,7 +165,7 @@ fn settle(
         seen.retain(|version, _| page.versions.contains_key(version));
         !seen.is_empty()
     });
-    page.findings.retain(|finding| versions::is_of_use(finding, &sheet.old_versions, &page.versions));
+    page.findings.retain(|finding| versions::is_of_use(finding, &thresholds.old_versions, &page.versions));
     let layers = standing::layers(page, &context.env.claude_places()).ok().flatten();
     let holds = |lever: &Lever| layers.as_ref().is_some_and(|layers| layers.holds(lever).unwrap_or_default());
     let mut findings = mem::take(&mut page.findings);
@@ -224,12 +224,12 @@ fn tools(page: &Page, follow_ups: &[Edge]) -> Vec<String> {
 }
 
 /// What the next step does after a tool, where that is more than chance; the most frequent first.
-fn follow_ups(input: &mut Input, sheet: &FindingThresholds) -> Result<Vec<Edge>> {
+fn follow_ups(input: &mut Input, thresholds: &FindingThresholds) -> Result<Vec<Edge>> {
     let sums = edges::sums_of(input, Concurrency::Message, &[1], false, Turns::All)?;
-    let thresholds = input.data.parsed::<EdgeThresholds>("edges.toml")?;
-    let mut edges = edges::edges(&sums, &thresholds);
+    let of_edges = input.data.parsed::<EdgeThresholds>("edges.toml")?;
+    let mut edges = edges::edges(&sums, &of_edges);
     edges.retain(|edge| edge.significant);
     edges.sort_by(|a, b| b.sum.count.cmp(&a.sum.count).then_with(|| (&a.from, &a.to).cmp(&(&b.from, &b.to))));
-    edges.truncate(sheet.follow_ups_drawn);
+    edges.truncate(thresholds.follow_ups_drawn);
     Ok(edges)
 }

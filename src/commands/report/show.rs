@@ -27,7 +27,7 @@ use crate::shell::window::ALL;
 /// The page as it is told: under letters if it is shared. `tools` are those that its file names, `chosen` is the finding asked for.
 pub fn telling<'p>(
     args: &Args,
-    (page, sheet): (&'p Page, &'p FindingThresholds),
+    (page, thresholds): (&'p Page, &'p FindingThresholds),
     (tools, chosen): (&[String], Option<&BillFinding>),
     (is_cut, start): (bool, Millis),
     input: &mut Input,
@@ -56,7 +56,7 @@ pub fn telling<'p>(
     Ok(Telling {
         page,
         names,
-        sheet,
+        thresholds,
         top: args.top(),
         same_logs: flags(since.as_deref(), until.as_deref()),
         own_flags: flags(None, None),

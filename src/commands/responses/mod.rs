@@ -94,18 +94,18 @@ impl Responses {
 
     /// The same for logs that were read, bodies and all. An error if a data file does not fit.
     pub fn of_logs(wanted: &Wanted<'_>, mut input: Input) -> Result<Self> {
-        let laid = ReplayInput::new(None, &mut input)?;
-        let scenario = Scenario::new(wanted.settings, &laid.tape, laid.options(false));
+        let source = ReplayInput::new(None, &mut input)?;
+        let scenario = Scenario::new(wanted.settings, &source.tape, source.options(false));
         let (data, words) = (input.data.clone(), input.vocabulary.clone());
-        let mut log = laid.events(&scenario);
+        let mut log = source.events(&scenario);
         if let Some(file) = wanted.planner {
-            let judged = mined_planners::shadow(file, &mut input, &laid, &scenario, &mut log)?;
+            let judged = mined_planners::shadow(file, &mut input, &source, &scenario, &mut log)?;
             input.notes.push(format!(
                 "the planner was replayed over the {judged} latest sessions; `devboy planner` shows how it did"
             ));
         }
         let pool = thread_pool(wanted.input.threads)?;
-        let SessionProfiles { profiles, profile_of } = &laid.tape.sessions;
+        let SessionProfiles { profiles, profile_of } = &source.tape.sessions;
         let models = profile_of.iter().map(|&profile| profiles[profile as usize].model.clone()).collect();
         let responses = Self::new(wanted, data, words, log, ResponseOrigin::Logs(Box::new(input)), pool)?;
         Ok(Self { models, ..responses })

@@ -27,7 +27,7 @@ use crate::shell::context::Context;
 use crate::whatif::backtest;
 use crate::whatif::chosen::PolicyConfigs;
 use crate::whatif::client::{LeverPart, LeverTrials};
-use crate::whatif::workload::{Workload, oracle};
+use crate::whatif::workload::{Workload, cache_rules};
 
 /// Hold the statistics behind proposals against what came after them, week by week.
 ///
@@ -82,7 +82,7 @@ fn of_settings(
         return Ok(BTreeMap::new());
     }
     let standing = search::standing(input, workload.timeline.models(None), context)?;
-    let cache = oracle(&PolicyConfigs::load(&input.data)?)?;
+    let cache = cache_rules(&PolicyConfigs::load(&input.data)?)?;
     let simulator = workload.with_answers(&cache);
     let trials = || LeverTrials::new(&simulator, workload, &input.data, None, &standing).map(|trials| trials.study());
     let study = input.pool.install(trials)?;

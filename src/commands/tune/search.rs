@@ -103,25 +103,25 @@ struct Searched<'a> {
 
 fn found(args: &Args, searched: &Searched<'_>, reaches: &Reaches, input: &mut Input) -> Result<Search> {
     let &Searched { file, view, precedence, against } = searched;
-    let sheet = input.data.read(search::SHEET, SearchThresholds::parse)?;
+    let thresholds = input.data.read(search::SHEET, SearchThresholds::parse)?;
     let later_min = statistics::numbers(&input.data)?.backtest.later_min;
     let make = |input: &mut Input| {
-        let laid = ReplayInput::new(None, input)?;
-        let began: Vec<_> = laid.history.sessions.iter().map(|session| session.ts_first).collect();
+        let source = ReplayInput::new(None, input)?;
+        let began: Vec<_> = source.history.sessions.iter().map(|session| session.ts_first).collect();
         let start = Instant::now();
         let goes_on = || args.seconds.is_none_or(|seconds| start.elapsed() < Duration::from_secs(seconds));
         let reach = reaches.chosen();
         let closed = |key: &KeyPath| closed(search::RULE, key, view, precedence);
-        let (tape, sheet) = (&laid.tape, &sheet);
+        let (tape, thresholds) = (&source.tape, &thresholds);
         let (closed, goes_on) = (&closed, &goes_on);
-        let ground = SearchInput { file, tape, began: &began, reach, sheet, later_min, closed, goes_on };
-        input.pool.install(|| ground.search(against))
+        let search_input = SearchInput { file, tape, began: &began, reach, thresholds, later_min, closed, goes_on };
+        input.pool.install(|| search_input.search(against))
     };
     // What was cut short is no answer to be kept.
     if args.seconds.is_some() {
         return make(input);
     }
-    let question = format!("search {sheet:?} {} {precedence:?} {against:?} {:?}", file.text, reaches.chosen());
+    let question = format!("search {thresholds:?} {} {precedence:?} {against:?} {:?}", file.text, reaches.chosen());
     input.remember(&question, make)
 }
 

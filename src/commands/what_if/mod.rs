@@ -102,15 +102,15 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<()> {
     // What the layers would have sent: nobody has taken the bodies yet.
     let replayed = match &settings {
         Some(settings) => {
-            let laid = ReplayInput::new(None, &mut input)?;
-            Some(ReplayedLayers::new(&input, &laid, &timeline, settings, reach.as_ref()))
+            let source = ReplayInput::new(None, &mut input)?;
+            Some(ReplayedLayers::new(&input, &source, &timeline, settings, reach.as_ref()))
         }
         None => None,
     };
     let estimator = args.setting.estimator.as_deref();
     let workload = Workload::new(timeline, estimator, &input.data, args.setting.strict_pricing, true)?;
     let workload = Workload { with_output: args.setting.include_output.is_some(), ..workload };
-    let cache = crate::whatif::workload::oracle(&shipped)?;
+    let cache = crate::whatif::workload::cache_rules(&shipped)?;
     let simulation = input.pool.install(|| Simulation::new(&workload, &tools, &cache, replayed.as_ref()));
     match args.sweep.is_empty() {
         true => replay_rows(args, &rows, (&simulation, &sheets), &mut input, context),

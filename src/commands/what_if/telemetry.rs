@@ -13,7 +13,7 @@ use crate::whatif::recorded;
 use crate::whatif::report::{Fidelity, PolicyReport, TELEMETRY};
 use crate::whatif::simulation::Simulation;
 use crate::whatif::tools::Tools;
-use crate::whatif::workload::{Workload, oracle};
+use crate::whatif::workload::{Workload, cache_rules};
 
 /// Reads what the live pipeline recorded and replays what can be replayed on it.
 pub fn run(args: &Args, rows: &[StackRow], context: &mut Context<'_>) -> Result<()> {
@@ -37,7 +37,7 @@ pub fn run(args: &Args, rows: &[StackRow], context: &mut Context<'_>) -> Result<
     let sheets = sheets(args, rows, &shipped, &[])?;
     let tools = Tools::read(&args.setting.tool_catalog, &responses.data)?;
     let workload = Workload::new(recorded::timeline(&responses.log), Some("o200k"), &responses.data, false, false)?;
-    let cache = oracle(&shipped)?;
+    let cache = cache_rules(&shipped)?;
     let simulation = Simulation::new(&workload, &tools, &cache, None);
     let mut reports = Vec::new();
     for row in told {

@@ -28,7 +28,7 @@ pub struct Loser {
 /// What would have cost more, beyond chance and the error of the simulation; the most expensive first.
 pub fn losers(evidence: &BillEvidence<'_>) -> Vec<Loser> {
     let replayed = |report: &PolicyReport| report.whole.clone().filter(|_| report.not_estimated.is_none());
-    let replays = evidence.sheet.tried.iter().zip(evidence.replays);
+    let replays = evidence.thresholds.tried.iter().zip(evidence.replays);
     let mut tried: Vec<(&TriedSetting, Cell)> =
         replays.filter_map(|(tried, report)| Some((tried, replayed(report)?))).collect();
     correct(tried.iter_mut().map(|(_, cell)| cell), &evidence.workload.cells);

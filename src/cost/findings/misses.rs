@@ -14,12 +14,12 @@ use crate::whatif::sim::figures::Sides;
 /// A case for each cause that the sheet has words for.
 pub fn cases(evidence: &BillEvidence<'_>) -> Vec<Case> {
     let losses = causes::losses(evidence.simulator);
-    let (class_unknown, tariff) = (evidence.simulator.oracle.cache.class_unknown, &evidence.simulator.tariff);
+    let (class_unknown, tariff) = (evidence.simulator.cache_rules.cache.class_unknown, &evidence.simulator.tariff);
     let billed = evidence.charged(|request| {
         let spent = bill::spent(request, class_unknown);
         (request.context() > 0).then(|| (spent, tariff.cost(request.model, request.start, &spent)))
     });
-    evidence.sheet.miss.iter().filter_map(|miss| case(evidence, miss, &losses, &billed)).collect()
+    evidence.thresholds.miss.iter().filter_map(|miss| case(evidence, miss, &losses, &billed)).collect()
 }
 
 fn case(
@@ -62,7 +62,7 @@ fn spared_by<'l>(evidence: &BillEvidence<'_>, miss: &Miss, losses: impl Iterator
     // What was written for an hour expires behind it.
     let is_spared = |loss: &&Loss| priors[loss.request as usize].idle <= CacheLifetime::Hour.millis();
     let left = losses.filter(|loss| !is_spared(loss)).map(|loss| loss.sum.cost_lost.nano_usd as f64 / 1e9);
-    if left.sum::<f64>() >= evidence.sheet.share_min * evidence.billed_usd {
+    if left.sum::<f64>() >= evidence.thresholds.share_min * evidence.billed_usd {
         return Vec::new();
     }
     let levers = miss.spared_by.iter().filter_map(|rule| evidence.owned(rule).first().copied());

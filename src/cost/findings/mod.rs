@@ -54,7 +54,7 @@ pub struct BillEvidence<'e> {
     /// The settings that it proposes if nothing stands in their way.
     pub paying: &'e [LeverValue],
     /// Numbers and words.
-    pub sheet: &'e FindingThresholds,
+    pub thresholds: &'e FindingThresholds,
 }
 
 /// On what the figures of a finding rest.
@@ -75,7 +75,7 @@ pub enum FindingBasis {
 impl<'e> BillEvidence<'e> {
     /// The bill to be shared out.
     pub fn bill(&self) -> Bill<'e> {
-        Bill::new(self.workload, self.simulator.oracle.cache.class_unknown)
+        Bill::new(self.workload, self.simulator.cache_rules.cache.class_unknown)
     }
 
     /// The trial of the setting that pays of one lever: the lever is that for whose settings there is a `value`.

@@ -17,9 +17,9 @@ use crate::whatif::prompt_cache::params::CacheLifetime;
 
 /// A case for the window, and for each lifetime and each kind of tool that the sheet names, if its value is the one that pays.
 pub fn cases(evidence: &BillEvidence<'_>) -> Vec<Case> {
-    let lifetimes = evidence.sheet.lifetime.iter().filter_map(|one| lifetime(evidence, one));
-    let windows = window(evidence, &evidence.sheet.window).into_iter();
-    windows.chain(lifetimes).chain(evidence.sheet.result.iter().filter_map(|one| result(evidence, one))).collect()
+    let lifetimes = evidence.thresholds.lifetime.iter().filter_map(|one| lifetime(evidence, one));
+    let windows = window(evidence, &evidence.thresholds.window).into_iter();
+    windows.chain(lifetimes).chain(evidence.thresholds.result.iter().filter_map(|one| result(evidence, one))).collect()
 }
 
 fn window(evidence: &BillEvidence<'_>, finding: &GrownContexts) -> Option<Case> {
@@ -106,7 +106,7 @@ fn result(evidence: &BillEvidence<'_>, result: &LongResult) -> Option<Case> {
 fn cut(evidence: &BillEvidence<'_>, setting: LeverValue) -> Option<Vec<u32>> {
     let LeverValue::Result(limit) = setting else { return None };
     let (timeline, sizes) = (&evidence.workload.timeline, &evidence.workload.sizes);
-    let limit = ResultLimit::new(limit, evidence.sheet.limits.clone()?, sizes.rules.clone());
+    let limit = ResultLimit::new(limit, evidence.thresholds.limits.clone()?, sizes.rules.clone());
     let is_cut = |block: &u32| limit.cut(timeline, *block, sizes.tokens[*block as usize]).is_some();
     Some(timeline.counted().flat_map(|(at, request)| request.inputs.clone().filter(is_cut).map(move |_| at)).collect())
 }

@@ -215,7 +215,7 @@ fn finding(evidence: &BillEvidence<'_>, places: &RequestParts<'_>, case: &Case, 
         None => scope(evidence, places, case, look)?,
     };
     let saved_usd = cell.saved_usd(cell.change);
-    let is_large = cell.in_money && saved_usd >= evidence.sheet.share_min * evidence.billed_usd;
+    let is_large = cell.in_money && saved_usd >= evidence.thresholds.share_min * evidence.billed_usd;
     if !is_large && waited.is_none() {
         return None;
     }
@@ -251,7 +251,7 @@ fn finding(evidence: &BillEvidence<'_>, places: &RequestParts<'_>, case: &Case, 
         lower_usd: at_least(case.basis, cell.saved_usd(cell.upper.unwrap_or_default())),
         upper_usd: cell.saved_usd(cell.lower.unwrap_or_default()),
         sessions: cell.sessions,
-        mostly: if is_whole { look.mostly(saved_usd, evidence.sheet.most_share) } else { Vec::new() },
+        mostly: if is_whole { look.mostly(saved_usd, evidence.thresholds.most_share) } else { Vec::new() },
         except: look.clear("project", CostVerdict::MoreExpensive).map(|part| part.name.clone()).collect(),
         by_project: projects.map(|part| (part.name.clone(), part.saved_usd(part.change))).collect(),
         looks: looks(places, case, look, &scope, &cell),
@@ -372,7 +372,7 @@ fn largest(evidence: &BillEvidence<'_>, case: &Case, inside: &Inside) -> Vec<InS
     }
     let mut all: Vec<InSession> = by_session.into_values().filter(|one| one.saved_usd > 0.0).collect();
     all.sort_by(|a, b| b.saved_usd.total_cmp(&a.saved_usd).then_with(|| a.session.cmp(&b.session)));
-    all.truncate(evidence.sheet.sessions_listed);
+    all.truncate(evidence.thresholds.sessions_listed);
     all
 }
 

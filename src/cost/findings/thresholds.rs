@@ -305,7 +305,7 @@ pub struct TriedSetting {
 impl FindingThresholds {
     /// Reads the sheet, and how long results are tried.
     pub fn load(data: &Data) -> Result<Self> {
-        let sheet: Self = data.parsed("findings.toml")?;
-        Ok(Self { limits: Some(ClientThresholds::load(data)?.results), ..sheet })
+        let thresholds: Self = data.parsed("findings.toml")?;
+        Ok(Self { limits: Some(ClientThresholds::load(data)?.results), ..thresholds })
     }
 }

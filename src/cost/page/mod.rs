@@ -130,9 +130,9 @@ pub type PayingRule<'r> = &'r (dyn Fn(&LeverStudy, &Resampling, &Data) -> Result
 
 /// Replays what the page asks and makes it, to be drawn or not.
 pub fn page(input: &mut Input, is_drawn: bool, now_ms: Millis, paying: PayingRule<'_>) -> Result<Page> {
-    let sheet = FindingThresholds::load(&input.data)?;
+    let thresholds = FindingThresholds::load(&input.data)?;
     let levers = Levers::load(&input.data)?;
-    let asked = sheet.tried.iter().map(|tried| Stack::parse(&tried.policy)).collect::<Result<Vec<_>>>()?;
+    let asked = thresholds.tried.iter().map(|tried| Stack::parse(&tried.policy)).collect::<Result<Vec<_>>>()?;
     let words = asked.iter().any(Stack::asks_for_tools);
     let timeline = input.last_timeline(TimelineDetail { words, ..TimelineDetail::default() })?;
     let shipped = ShippedWorkload::new(timeline, &input.data)?;
@@ -145,7 +145,7 @@ pub fn page(input: &mut Input, is_drawn: bool, now_ms: Millis, paying: PayingRul
         study.versions = clients.versions(&workload.timeline, None, now_ms);
         let paying = paying(&study, &workload.cells.resampling, &input.data)?;
         // One by one: a thread that took several at once would be the last to end.
-        let tried = sheet.tried.par_iter().with_max_len(1);
+        let tried = thresholds.tried.par_iter().with_max_len(1);
         let replays: Vec<PolicyReport> =
             tried.map(|tried| replay(&simulation, &shipped.configs, tried)).collect::<Result<_>>()?;
         let evidence = BillEvidence {
@@ -157,7 +157,7 @@ pub fn page(input: &mut Input, is_drawn: bool, now_ms: Millis, paying: PayingRul
             levers: &levers,
             study: &study,
             paying: &paying,
-            sheet: &sheet,
+            thresholds: &thresholds,
         };
         let mut page = Page::of(&evidence, &simulation.off_bill.accuracy, is_drawn);
         for project in page.findings.iter().filter_map(|finding| finding.project()) {

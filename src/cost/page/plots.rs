@@ -84,7 +84,7 @@ fn tools(evidence: &BillEvidence<'_>) -> Vec<ToolCost> {
         Label::Word(name) | Label::Tool(name) => Some((name, &row.entry)),
         _ => None,
     });
-    let told = named.filter(|(_, entry)| entry.cost().nano_usd > 0).take(evidence.sheet.tools_drawn);
+    let told = named.filter(|(_, entry)| entry.cost().nano_usd > 0).take(evidence.thresholds.tools_drawn);
     told.map(|(tool, entry)| ToolCost {
         tool: tool.clone(),
         first: dollars(&entry.first),
@@ -124,7 +124,7 @@ fn traces(evidence: &BillEvidence<'_>) -> Vec<ContextTrace> {
     let mut most: Vec<(u32, u128)> = money.into_iter().filter(|(_, nano_usd)| *nano_usd > 0).collect();
     most.sort_by_key(|(session, nano_usd)| (std::cmp::Reverse(*nano_usd), *session));
     let misses = session::misses(evidence.simulator);
-    let told = most.into_iter().take(evidence.sheet.sessions_drawn);
+    let told = most.into_iter().take(evidence.thresholds.sessions_drawn);
     told.filter_map(|(session, nano_usd)| trace(evidence, session, nano_usd as f64 / 1e9, &misses)).collect()
 }
 
@@ -161,7 +161,7 @@ fn trace(
         requests: told.len() as u64,
         compactions: count(|moment| moment.compacted),
         misses: count(|moment| moment.miss.is_some()),
-        points: thinned(points, evidence.sheet.points_drawn),
+        points: thinned(points, evidence.thresholds.points_drawn),
         marks,
     })
 }

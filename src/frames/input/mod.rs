@@ -241,8 +241,8 @@ impl Input {
     fn read_pipe(&mut self, source: &mut dyn Read, timeline: bool) -> Result<()> {
         let bytes = Rc::new(Cell::new(0));
         let source = &mut CountingReader { source, bytes: bytes.clone() };
-        let studies = AnalysisPool::new(self.tier, self.formats.params(), std::iter::empty());
-        let begin = || studies.begin();
+        let analysis = AnalysisPool::new(self.tier, self.formats.params(), std::iter::empty());
+        let begin = || analysis.begin();
         let guide = ExtractionGuide { study: if self.tier == 0 { None } else { Some(&begin) }, ..self.guide() };
         let trace = if timeline {
             let reading = self.read_twofold(source, guide)?;
@@ -257,7 +257,7 @@ impl Input {
         let source = RowSource { key: Id::NONE, path: Some("-".into()), bytes, counters: counters.into() };
         self.sources.push(source.clone());
         self.piped_source = Some(source);
-        (self.piped, self.piped_bodies) = (Some(trace), studies.finish());
+        (self.piped, self.piped_bodies) = (Some(trace), analysis.finish());
         Ok(())
     }
 

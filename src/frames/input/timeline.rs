@@ -184,7 +184,7 @@ impl Input {
         let make = || -> Box<dyn TokenCounter> { Box::new(BodyAnalyzer::new(VOCABULARY_BITS, params)) };
         let Self { vocabulary, endpoints, .. } = self;
         let timeline_guide =
-            TimelineGuide { vocabulary, endpoints, rules: &rules, with_words: true, gauge: Some(&make) };
+            TimelineGuide { vocabulary, endpoints, rules: &rules, with_words: true, token_counter: Some(&make) };
         Ok(read::read_stream_twofold(source, guide, TimelineReader::new(timeline_guide, Some(&mut analyzer))))
     }
 
@@ -271,10 +271,10 @@ impl Input {
             }
         }
         let params = self.formats.params();
-        let gauge = || -> Box<dyn TokenCounter> { Box::new(BodyAnalyzer::new(VOCABULARY_BITS, params)) };
-        let gauge = counted.then_some(&gauge as _);
+        let token_counter = || -> Box<dyn TokenCounter> { Box::new(BodyAnalyzer::new(VOCABULARY_BITS, params)) };
+        let token_counter = counted.then_some(&token_counter as _);
         let Self { vocabulary, endpoints, .. } = self;
-        let guide = TimelineGuide { vocabulary, endpoints, rules, with_words: self.taken_down.words, gauge };
+        let guide = TimelineGuide { vocabulary, endpoints, rules, with_words: self.taken_down.words, token_counter };
         let progress = ProgressLine::new(jobs.iter().map(|job| job.to).sum(), self.progress);
         let read = timelines::read_all(&jobs, guide, &self.pool, pack, &|bytes| progress.advance(bytes));
         drop(progress);

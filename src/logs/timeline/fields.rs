@@ -116,7 +116,7 @@ impl<'r> FieldFollower<'r> {
         call: Id,
         text: &[u8],
         names: &mut Names,
-        gauge: &mut (dyn TokenCounter + '_),
+        token_counter: &mut (dyn TokenCounter + '_),
     ) {
         let unknown = Asked { message: NONE, is_named: false };
         let asked = self.asked.get(&(spot.chain, call)).copied().unwrap_or(unknown);
@@ -126,7 +126,7 @@ impl<'r> FieldFollower<'r> {
             let mut made = FieldRow {
                 block: spot.block,
                 name: names.intern(&field.name),
-                tokens: gauge.tokens(&String::from_utf8_lossy(&field.text)),
+                tokens: token_counter.tokens(&String::from_utf8_lossy(&field.text)),
                 values: 0,
                 used: 0,
                 how: 0,

@@ -55,7 +55,7 @@ pub struct TimelineGuide<'v> {
     /// Whether the words of utterances are taken down: they are a third of the rows, and few questions need them.
     pub with_words: bool,
     /// Makes a worker's counter. Without one neither blocks are counted nor fields followed: few questions need them.
-    pub gauge: Option<&'v (dyn Fn() -> Box<dyn TokenCounter + 'v> + Sync)>,
+    pub token_counter: Option<&'v (dyn Fn() -> Box<dyn TokenCounter + 'v> + Sync)>,
 }
 
 /// How the rows of a file are kept as bytes until those of all files are put together: they take less room.
@@ -80,9 +80,9 @@ pub fn read_all(
     pack: PackTimeline,
     advance: &(dyn Fn(u64) + Sync),
 ) -> Vec<(Vec<u8>, Counters)> {
-    let begin = || (LineBuffer::default(), guide.gauge.map(|make| make()));
-    read::largest_first(pool, &read::sizes_of(jobs), &begin, &|(buffer, gauge), job| {
-        let mut reader = TimelineReader::new(guide, gauge.as_deref_mut());
+    let begin = || (LineBuffer::default(), guide.token_counter.map(|make| make()));
+    read::largest_first(pool, &read::sizes_of(jobs), &begin, &|(buffer, token_counter), job| {
+        let mut reader = TimelineReader::new(guide, token_counter.as_deref_mut());
         read::read_whole(&jobs[job], buffer, &mut reader);
         advance(jobs[job].to);
         let (mut file, counters) = reader.finish();
@@ -94,8 +94,8 @@ pub fn read_all(
 /// Reads one stream to its end; how it is packed is told by its first bytes.
 #[cfg(any(test, fuzzing))]
 pub fn read_stream(source: impl Read, guide: TimelineGuide<'_>) -> (FileTimeline, Counters) {
-    let mut gauge = guide.gauge.map(|make| make());
-    let mut reader = TimelineReader::new(guide, gauge.as_deref_mut());
+    let mut token_counter = guide.token_counter.map(|make| make());
+    let mut reader = TimelineReader::new(guide, token_counter.as_deref_mut());
     read::read_stream_into(source, &mut reader);
     reader.finish()
 }

@@ -35,7 +35,7 @@ pub const SYNTHETIC: &str = "<synthetic>";
 /// Turns the lines of one file, from its first to its last, into rows.
 pub struct TimelineReader<'g, 'v> {
     guide: TimelineGuide<'v>,
-    gauge: Option<&'g mut (dyn TokenCounter + 'v)>,
+    token_counter: Option<&'g mut (dyn TokenCounter + 'v)>,
     pub(in crate::logs) counters: Counters,
     out: FileTimeline,
     /// What the record at hand says.
@@ -92,13 +92,13 @@ impl TakeRecords for TimelineReader<'_, '_> {
 
 impl<'g, 'v> TimelineReader<'g, 'v> {
     /// A reader for one file.
-    pub fn new(guide: TimelineGuide<'v>, gauge: Option<&'g mut (dyn TokenCounter + 'v)>) -> Self {
-        let fields = gauge.is_some().then(|| FieldFollower::new(guide.rules, guide.endpoints));
+    pub fn new(guide: TimelineGuide<'v>, token_counter: Option<&'g mut (dyn TokenCounter + 'v)>) -> Self {
+        let fields = token_counter.is_some().then(|| FieldFollower::new(guide.rules, guide.endpoints));
         // What is counted has to be held.
-        let held_bytes_max = if gauge.is_some() { usize::MAX } else { STUDIED_BYTES };
+        let held_bytes_max = if token_counter.is_some() { usize::MAX } else { STUDIED_BYTES };
         Self {
             guide,
-            gauge,
+            token_counter,
             counters: Counters::default(),
             out: FileTimeline::default(),
             draft: ContentDraft::holding(held_bytes_max),
@@ -472,7 +472,7 @@ impl<'g, 'v> TimelineReader<'g, 'v> {
     }
 
     fn tokens(&mut self, text: &[u8]) -> TokenCounts {
-        self.gauge.as_mut().map(|gauge| gauge.tokens(&text_of(text))).unwrap_or_default()
+        self.token_counter.as_mut().map(|token_counter| token_counter.tokens(&text_of(text))).unwrap_or_default()
     }
 
     /// Looks for what the block takes up, and remembers what it holds.
@@ -493,11 +493,11 @@ impl<'g, 'v> TimelineReader<'g, 'v> {
             BlockKind::ToolUsage => self.references.call(spot, self.out.names.text(block.tool), text),
             _ => self.references.text(spot, text),
         }
-        let (Some(fields), Some(gauge)) = (&mut self.fields, &mut self.gauge) else { return };
+        let (Some(fields), Some(token_counter)) = (&mut self.fields, &mut self.token_counter) else { return };
         match block.kind {
             BlockKind::ToolUsage => fields.call(spot, block.call, self.out.names.text(block.tool), text),
             BlockKind::ToolResult if !block.is_error => {
-                fields.answer(spot, block.call, text, &mut self.out.names, *gauge);
+                fields.answer(spot, block.call, text, &mut self.out.names, *token_counter);
             }
             BlockKind::Text => fields.text(spot, text),
             BlockKind::Human => fields.said(spot, text),

@@ -21,7 +21,7 @@ use crate::frames::projection::{MinedProjection, Spelling};
 use crate::logs::history::History;
 use crate::logs::values::{CallValues, ListedValue};
 use crate::mine::projections::chance::Donors;
-use crate::mine::projections::value_flows::{Direction, Passage, ReadChain};
+use crate::mine::projections::value_flows::{Direction, ReadChain, ValueFlow};
 use crate::mine::projections::verdicts::Combination;
 use crate::report::table::{Table, TableBuilder};
 
@@ -84,7 +84,7 @@ pub fn mine(told: ToldHistory<'_>, thresholds: &Thresholds) -> Vec<MinedProjecti
 fn frequent(told: ToldHistory<'_>, thresholds: &Thresholds) -> BTreeSet<LinkKey> {
     let of_chain = |mut hits: HashMap<LinkKey, u64>, index| {
         let chain = ReadChain::of(told, index, Direction::Forward);
-        chain.each_passage(told, thresholds.steps_max, &mut |passage| add_hits(told, &chain, passage, &mut hits));
+        chain.each_flow(told, thresholds.steps_max, &mut |flow| add_hits(told, &chain, flow, &mut hits));
         hits
     };
     let both = |mut hits: HashMap<LinkKey, u64>, others: HashMap<LinkKey, u64>| {
@@ -97,17 +97,17 @@ fn frequent(told: ToldHistory<'_>, thresholds: &Thresholds) -> BTreeSet<LinkKey>
 }
 
 /// Counts, of the lists of one answer, those that have a value which is used soon after.
-fn add_hits(told: ToldHistory<'_>, chain: &ReadChain, passage: &Passage, hits: &mut HashMap<LinkKey, u64>) {
-    let wanted = passage.values();
-    for (list, values) in told.values.lists(passage.answer) {
-        let stand = |value: &u64| values.iter().any(|listed| listed.value == *value) && chain.is_new(*value, passage);
+fn add_hits(told: ToldHistory<'_>, chain: &ReadChain, flow: &ValueFlow, hits: &mut HashMap<LinkKey, u64>) {
+    let wanted = flow.values();
+    for (list, values) in told.values.lists(flow.answer) {
+        let stand = |value: &u64| values.iter().any(|listed| listed.value == *value) && chain.is_new(*value, flow);
         let standing: Vec<u64> = wanted.iter().copied().filter(stand).collect();
         if standing.is_empty() {
             continue;
         }
-        for (&(to, argument), uses) in &passage.uses {
+        for (&(to, argument), uses) in &flow.uses {
             if uses.iter().any(|used| standing.contains(&used.value)) {
-                let from = told.history.calls[passage.answer].tool;
+                let from = told.history.calls[flow.answer].tool;
                 *hits.entry(LinkKey { from, extractor: list.extractor, to, argument }).or_default() += 1;
             }
         }
@@ -118,16 +118,16 @@ fn add_hits(told: ToldHistory<'_>, chain: &ReadChain, passage: &Passage, hits: &
 fn count(told: ToldHistory<'_>, thresholds: &Thresholds, keys: &BTreeSet<LinkKey>) -> BTreeMap<LinkKey, Combination> {
     let donors = Donors::of(told, thresholds.donors_min, keys);
     let mut cells: BTreeMap<LinkKey, Combination> = keys.iter().map(|key| (*key, Combination::default())).collect();
-    each_passage(told, thresholds, Direction::Forward, &mut |chain, passage| {
-        each_cell(told, passage, &mut cells, &mut |key, cell, uses, list| {
+    each_flow(told, thresholds, Direction::Forward, &mut |chain, flow| {
+        each_cell(told, flow, &mut cells, &mut |key, cell, uses, list| {
             let new: Vec<u64> =
-                list.iter().map(|listed| listed.value).filter(|value| chain.is_new(*value, passage)).collect();
+                list.iter().map(|listed| listed.value).filter(|value| chain.is_new(*value, flow)).collect();
             if new.is_empty() {
                 return;
             }
             let values: BTreeSet<u64> = uses.iter().map(|used| used.value).collect();
             let chance = donors.chance(key, chain.session, &values);
-            cell.add(chain, passage, uses, &new, chance, told.values);
+            cell.add(chain, flow, uses, &new, chance, told.values);
         });
     });
     cells
@@ -141,34 +141,34 @@ fn read_backwards(
 ) -> BTreeMap<LinkKey, BTreeSet<(usize, u64)>> {
     let mut backward: BTreeMap<LinkKey, BTreeSet<(usize, u64)>> =
         keys.iter().map(|key| (*key, BTreeSet::new())).collect();
-    each_passage(told, thresholds, Direction::Backward, &mut |chain, passage| {
-        each_cell(told, passage, &mut backward, &mut |_, backward, uses, list| {
+    each_flow(told, thresholds, Direction::Backward, &mut |chain, flow| {
+        each_cell(told, flow, &mut backward, &mut |_, backward, uses, list| {
             let passed = uses
                 .iter()
                 .map(|used| used.value)
-                .filter(|value| list.iter().any(|listed| listed.value == *value) && chain.is_new(*value, passage));
+                .filter(|value| list.iter().any(|listed| listed.value == *value) && chain.is_new(*value, flow));
             backward.extend(passed.map(|value| (chain.index, value)));
         });
     });
     backward
 }
 
-type EachPassage<'f> = &'f mut dyn FnMut(&ReadChain, &Passage);
+type EachFlow<'f> = &'f mut dyn FnMut(&ReadChain, &ValueFlow);
 
-fn each_passage(told: ToldHistory<'_>, thresholds: &Thresholds, direction: Direction, see: EachPassage<'_>) {
+fn each_flow(told: ToldHistory<'_>, thresholds: &Thresholds, direction: Direction, see: EachFlow<'_>) {
     for index in 0..told.history.chains.len() {
         let chain = ReadChain::of(told, index, direction);
-        chain.each_passage(told, thresholds.steps_max, &mut |passage| see(&chain, passage));
+        chain.each_flow(told, thresholds.steps_max, &mut |flow| see(&chain, flow));
     }
 }
 
 type EachCell<'f, C> = &'f mut dyn FnMut(LinkKey, &mut C, &[value_flows::ValueUse], &[ListedValue]);
 
 /// The combinations of one answer that are counted.
-fn each_cell<C>(told: ToldHistory<'_>, passage: &Passage, cells: &mut BTreeMap<LinkKey, C>, see: EachCell<'_, C>) {
-    let from = told.history.calls[passage.answer].tool;
-    for (list, values) in told.values.lists(passage.answer) {
-        for (&(to, argument), uses) in &passage.uses {
+fn each_cell<C>(told: ToldHistory<'_>, flow: &ValueFlow, cells: &mut BTreeMap<LinkKey, C>, see: EachCell<'_, C>) {
+    let from = told.history.calls[flow.answer].tool;
+    for (list, values) in told.values.lists(flow.answer) {
+        for (&(to, argument), uses) in &flow.uses {
             let key = LinkKey { from, extractor: list.extractor, to, argument };
             if let Some(cell) = cells.get_mut(&key) {
                 see(key, cell, uses, values);

@@ -42,7 +42,7 @@ struct First {
 }
 
 /// An answer, and the new values that calls of the next steps were given.
-pub(super) struct Passage {
+pub(super) struct ValueFlow {
     /// Its call.
     pub answer: usize,
     time: i64,
@@ -93,13 +93,13 @@ impl ReadChain {
     }
 
     /// Whether a value had not been used when the answer came.
-    pub fn is_new(&self, value: u64, passage: &Passage) -> bool {
-        self.used.get(&value).is_none_or(|used| *used > passage.time)
+    pub fn is_new(&self, value: u64, flow: &ValueFlow) -> bool {
+        self.used.get(&value).is_none_or(|used| *used > flow.time)
     }
 
     /// Every answer with a list after which, within so many steps and before the context is compacted, a call is given a
     /// value that no earlier call had and no earlier answer listed.
-    pub fn each_passage(&self, told: ToldHistory<'_>, steps_max: u32, see: &mut dyn FnMut(&Passage)) {
+    pub fn each_flow(&self, told: ToldHistory<'_>, steps_max: u32, see: &mut dyn FnMut(&ValueFlow)) {
         let range = told.history.chains[self.index].calls.clone();
         let calls = &told.history.calls;
         let (start, end) = (range.start, range.end);
@@ -107,10 +107,10 @@ impl ReadChain {
             if told.values.lists(answer).next().is_none() {
                 continue;
             }
-            let mut passage = Passage { answer, time: self.direction.time(told, answer), uses: BTreeMap::new() };
+            let mut flow = ValueFlow { answer, time: self.direction.time(told, answer), uses: BTreeMap::new() };
             let step = calls[answer].step;
             let is_near = |call: &usize| calls[*call].step.abs_diff(step) <= steps_max;
-            let mut take = |call| self.take(told, call, &mut passage);
+            let mut take = |call| self.take(told, call, &mut flow);
             // Calls stand in the order of their steps; those of the own step are passed over at once.
             match self.direction {
                 Direction::Forward => {
@@ -122,29 +122,29 @@ impl ReadChain {
                     (start..start + earlier).rev().take_while(is_near).for_each(&mut take);
                 }
             }
-            if !passage.uses.is_empty() {
-                passage.uses.values_mut().for_each(|uses| uses.sort_unstable());
-                see(&passage);
+            if !flow.uses.is_empty() {
+                flow.uses.values_mut().for_each(|uses| uses.sort_unstable());
+                see(&flow);
             }
         }
     }
 
-    fn take(&self, told: ToldHistory<'_>, call: usize, passage: &mut Passage) {
-        let (then, now) = (&told.history.calls[passage.answer], &told.history.calls[call]);
+    fn take(&self, told: ToldHistory<'_>, call: usize, flow: &mut ValueFlow) {
+        let (then, now) = (&told.history.calls[flow.answer], &told.history.calls[call]);
         #[cfg(test)]
         crate::base::id::work::step();
         if then.partition != now.partition {
             return;
         }
         let place = &self.places[call - told.history.chains[self.index].calls.start];
-        for first in self.firsts[place.clone()].iter().filter(|first| first.born >= passage.time) {
-            let uses = passage.uses.entry((now.tool, first.argument)).or_default();
+        for first in self.firsts[place.clone()].iter().filter(|first| first.born >= flow.time) {
+            let uses = flow.uses.entry((now.tool, first.argument)).or_default();
             uses.push(ValueUse { value: first.value, call });
         }
     }
 }
 
-impl Passage {
+impl ValueFlow {
     /// All values used.
     pub fn values(&self) -> Vec<u64> {
         let mut values: Vec<u64> = self.uses.values().flatten().map(|used| used.value).collect();

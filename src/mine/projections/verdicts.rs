@@ -9,7 +9,7 @@ use crate::base::stats::{Share, wilson};
 use crate::frames::projection::{Hold, MinedProjection, Spelling};
 use crate::logs::values::CallValues;
 use crate::mine::projections::chance::Binomial;
-use crate::mine::projections::value_flows::{Passage, ReadChain, ValueUse};
+use crate::mine::projections::value_flows::{ReadChain, ValueFlow, ValueUse};
 use crate::mine::projections::{ByValue, LinkKey, Thresholds, ToldHistory};
 
 /// What was counted about one combination.
@@ -48,7 +48,7 @@ impl Combination {
     pub fn add(
         &mut self,
         chain: &ReadChain,
-        passage: &Passage,
+        flow: &ValueFlow,
         uses: &[ValueUse],
         new: &[u64],
         chance: f64,
@@ -70,7 +70,7 @@ impl Combination {
             self.forward.insert((chain.index, *value));
         }
         self.sole += u64::from(values.input(first.call).is_some_and(|input| input.leaves == 1));
-        self.hits.push(Hit { answer: passage.answer, session: chain.session, rank, values: used });
+        self.hits.push(Hit { answer: flow.answer, session: chain.session, rank, values: used });
     }
 
     fn within(&self, rank: usize) -> u64 {

@@ -13,7 +13,7 @@ use crate::rules::claude::judge::{forecast, of_trial, plain};
 use crate::settings::entries::BillForecast;
 use crate::whatif::chosen::PolicyConfigs;
 use crate::whatif::client::{LeverStudy, LeverTrials, LeverValue, Trial};
-use crate::whatif::workload::{Workload, oracle};
+use crate::whatif::workload::{Workload, cache_rules};
 
 /// A setting at the value that was chosen, or all of them.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -32,7 +32,7 @@ pub struct ChosenValue {
 
 /// Tries every value on the sessions of all projects, beside what is set already.
 pub fn search(workload: &Workload, data: &Data, standing: &[LeverValue]) -> Result<Vec<ChosenValue>> {
-    let cache = oracle(&PolicyConfigs::load(data)?)?;
+    let cache = cache_rules(&PolicyConfigs::load(data)?)?;
     let simulator = workload.with_answers(&cache);
     let trials = LeverTrials::new(&simulator, workload, data, None, standing)?;
     let study = trials.study();

@@ -27,7 +27,7 @@ use crate::whatif::chosen::PolicyConfigs;
 use crate::whatif::client::thresholds::Versions;
 use crate::whatif::client::{LeverPart, LeverStudy, LeverTrials, LeverValue};
 use crate::whatif::sim::simulator::Simulator;
-use crate::whatif::workload::{Workload, oracle};
+use crate::whatif::workload::{Workload, cache_rules};
 
 /// How often proposals are looked for that pay only beside others.
 const ROUNDS_MAX: usize = 3;
@@ -79,7 +79,7 @@ impl SettingsStudy {
         let projects = projects.as_ref();
         let uses = uses(&timeline, projects, (servers(scope, places)?, &input.data))?;
         let workload = Workload::new(timeline, None, &input.data, false, true)?;
-        let cache = oracle(&PolicyConfigs::load(&input.data)?)?;
+        let cache = cache_rules(&PolicyConfigs::load(&input.data)?)?;
         let simulator = input.pool.install(|| workload.with_answers(&cache));
         let levers = Levers::load(&input.data)?;
         let standing = claude::standing(&layers, &levers)?;

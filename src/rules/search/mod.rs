@@ -42,18 +42,18 @@ pub struct SearchThresholds {
 impl SearchThresholds {
     /// Reads the sheet; `place` is where it stands, for messages.
     pub fn parse(text: &str, place: &str) -> Result<Self> {
-        let sheet: Self = fitting(text, place)?;
+        let thresholds: Self = fitting(text, place)?;
         let odd = |what: &str| Err(Error::failed(format!("{place}: {what}")));
-        if sheet.train_blocks == 0 || sheet.train_blocks >= sheet.blocks {
+        if thresholds.train_blocks == 0 || thresholds.train_blocks >= thresholds.blocks {
             return odd("train_blocks must be at least 1 and less than blocks");
         }
-        if sheet.steps_max == 0 {
+        if thresholds.steps_max == 0 {
             return odd("steps_max must be at least 1");
         }
-        if !(sheet.false_step_percent > 0.0 && sheet.false_step_percent < 100.0) {
+        if !(thresholds.false_step_percent > 0.0 && thresholds.false_step_percent < 100.0) {
             return odd("false_step_percent must lie between 0 and 100");
         }
-        Ok(sheet)
+        Ok(thresholds)
     }
 
     /// What an interval leaves out on either side when as many steps are looked at as a path may have.
@@ -73,7 +73,7 @@ pub struct SearchInput<'a> {
     /// Who runs the pipeline.
     pub reach: &'a Reach,
     /// Numbers.
-    pub sheet: &'a SearchThresholds,
+    pub thresholds: &'a SearchThresholds,
     /// Least later sessions that a step is judged on: of fewer one would decide.
     pub later_min: usize,
     /// Why a key may not be written; such keys are not tried.
@@ -192,8 +192,8 @@ impl SearchInput<'_> {
 
     fn judged(&self, more: &[i64]) -> Judged {
         let values: Vec<f64> = more.iter().map(|&tokens| tokens as f64).collect();
-        let (lower, upper) =
-            sum_interval(&values, values.len(), &self.sheet.resampling, self.sheet.tail()).unwrap_or_default();
+        let (lower, upper) = sum_interval(&values, values.len(), &self.thresholds.resampling, self.thresholds.tail())
+            .unwrap_or_default();
         Judged { tokens: more.iter().sum(), lower, upper }
     }
 
@@ -203,16 +203,12 @@ impl SearchInput<'_> {
         let now = self.scenario(&what_if(self.file, &[])?);
         let present = sessions.tokens(&now);
         let blocks = self.blocks(&sessions);
-        let mut candidates = space::candidates(self.sheet, self.tape, &now)?;
+        let mut candidates = space::candidates(self.thresholds, self.tape, &now)?;
         let closed = self.take_closed(&mut candidates);
-        let walk = SearchSpaceWalk {
-            ground: self,
-            sessions: &sessions,
-            now: &now,
-            present: &present,
-            candidates: &candidates,
-        };
-        let (earlier, later) = (blocks[..self.sheet.train_blocks].concat(), blocks[self.sheet.train_blocks..].concat());
+        let walk =
+            SearchSpaceWalk { input: self, sessions: &sessions, now: &now, present: &present, candidates: &candidates };
+        let (earlier, later) =
+            (blocks[..self.thresholds.train_blocks].concat(), blocks[self.thresholds.train_blocks..].concat());
         let is_judged = later.len() >= self.later_min;
         let found = if is_judged { walk.path(&earlier, Some(&later))? } else { SearchPath::default() };
         let mut looks = found.looks;
@@ -289,11 +285,11 @@ impl SearchInput<'_> {
         let mut order: Vec<usize> = (0..sizes.len()).collect();
         order.sort_by_key(|&place| (self.began.get(sizes[place].0 as usize).copied().unwrap_or_default(), place));
         let all: usize = sizes.iter().map(|(_, responses)| responses).sum();
-        let mut blocks = vec![Vec::new(); self.sheet.blocks];
+        let mut blocks = vec![Vec::new(); self.thresholds.blocks];
         let mut before = 0;
         for place in order {
-            let block = before * self.sheet.blocks / all.max(1);
-            blocks[block.min(self.sheet.blocks - 1)].push(place);
+            let block = before * self.thresholds.blocks / all.max(1);
+            blocks[block.min(self.thresholds.blocks - 1)].push(place);
             before += sizes[place].1;
         }
         blocks

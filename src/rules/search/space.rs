@@ -51,10 +51,10 @@ impl Values {
 }
 
 /// Every single change, in the order of the sheet.
-pub fn candidates(sheet: &SearchThresholds, tape: &Tape, now: &Scenario) -> Result<Vec<KeyChange>> {
-    let endpoints = endpoints(sheet, tape, now);
+pub fn candidates(thresholds: &SearchThresholds, tape: &Tape, now: &Scenario) -> Result<Vec<KeyChange>> {
+    let endpoints = endpoints(thresholds, tape, now);
     let mut candidates = Vec::new();
-    for knob in &sheet.knob {
+    for knob in &thresholds.knob {
         let key: KeyPath = knob.key.parse()?;
         let keys = if key.0.iter().any(|part| part == ENDPOINT) {
             endpoints.iter().map(|name| named(&key, name)).collect()
@@ -72,7 +72,7 @@ fn named(key: &KeyPath, endpoint: &str) -> KeyPath {
 }
 
 /// The endpoints with the most tokens among those that may be changed and that a configuration can name.
-fn endpoints(sheet: &SearchThresholds, tape: &Tape, now: &Scenario) -> Vec<String> {
+fn endpoints(thresholds: &SearchThresholds, tape: &Tape, now: &Scenario) -> Vec<String> {
     let mut tokens: BTreeMap<String, u64> = BTreeMap::new();
     for response in tape.responses.iter().filter(|response| now.reaches(response)) {
         let counting = &now.session(response).counting;
@@ -82,13 +82,13 @@ fn endpoints(sheet: &SearchThresholds, tape: &Tape, now: &Scenario) -> Vec<Strin
     let mut endpoints: Vec<(u64, String)> =
         tokens.into_iter().filter(|(name, _)| is_plain_name(name)).map(|(name, tokens)| (tokens, name)).collect();
     endpoints.sort_by(|a, b| b.0.cmp(&a.0).then_with(|| a.1.cmp(&b.1)));
-    endpoints.truncate(sheet.endpoints_max);
+    endpoints.truncate(thresholds.endpoints_max);
     endpoints.into_iter().map(|(_, name)| name).collect()
 }
 
 /// What is walked through.
 pub struct SearchSpaceWalk<'a> {
-    pub ground: &'a SearchInput<'a>,
+    pub input: &'a SearchInput<'a>,
     pub sessions: &'a SessionTape<'a>,
     /// The configuration as it is.
     pub now: &'a Scenario,
@@ -132,18 +132,18 @@ impl SearchSpaceWalk<'_> {
     /// The path through these sessions; with later sessions each step is judged on them, and the first that does not hold
     /// ends the path.
     pub fn path(&self, train: &[usize], later: Option<&[usize]>) -> Result<SearchPath> {
-        let sheet = self.ground.sheet;
+        let thresholds = self.input.thresholds;
         let baseline: i64 = train.iter().map(|&place| self.present[place].baseline).sum();
-        let least = ((baseline as f64 * sheet.gain_percent_min / 100.0).ceil() as i64).max(1);
+        let least = ((baseline as f64 * thresholds.gain_percent_min / 100.0).ceil() as i64).max(1);
         let mut open: Vec<usize> = (0..self.candidates.len()).collect();
         let mut path = SearchPath::default();
         let mut reached = Reached { changes: Vec::new(), scenario: self.now.clone(), tokens: self.present.to_vec() };
-        while path.steps.len() < sheet.steps_max && (self.ground.goes_on)() {
+        while path.steps.len() < thresholds.steps_max && (self.input.goes_on)() {
             path.looks += open.len() as u64;
             let Some((best, more)) = self.best(train, &reached, least, &open)? else { break };
             let next = self.with(&reached, best)?;
             let at_later = |later| self.sessions.more(later, &reached.scenario, &reached.tokens, &next);
-            let judged = later.map(|later| self.ground.judged(&at_later(later)));
+            let judged = later.map(|later| self.input.judged(&at_later(later)));
             let (change, earlier_tokens) = (self.candidates[best].clone(), more.iter().sum());
             let holds = judged.is_none_or(|judged| judged.lower > 0.0);
             path.steps.push(ChosenStep { change: change.clone(), earlier_tokens, later: judged, holds });
@@ -161,7 +161,7 @@ impl SearchSpaceWalk<'_> {
     /// The configuration reached, with one candidate more.
     fn with(&self, reached: &Reached, candidate: usize) -> Result<Scenario> {
         let changes: Vec<KeyChange> = reached.changes.iter().chain([&self.candidates[candidate]]).cloned().collect();
-        Ok(self.ground.scenario(&what_if(self.ground.file, &changes)?))
+        Ok(self.input.scenario(&what_if(self.input.file, &changes)?))
     }
 
     /// The candidate that saves most beside what was changed so far, of those that save enough and in more than a few
@@ -180,7 +180,8 @@ impl SearchSpaceWalk<'_> {
     /// Whether other sessions of the same kind would speak for it, too.
     fn is_steady(&self, more: &[i64]) -> bool {
         let values: Vec<f64> = more.iter().map(|&tokens| tokens as f64).collect();
-        let share = self.ground.sheet.false_step_percent / 100.0 / 2.0;
-        sum_interval(&values, values.len(), &self.ground.sheet.resampling, share).is_some_and(|(lower, _)| lower > 0.0)
+        let share = self.input.thresholds.false_step_percent / 100.0 / 2.0;
+        sum_interval(&values, values.len(), &self.input.thresholds.resampling, share)
+            .is_some_and(|(lower, _)| lower > 0.0)
     }
 }

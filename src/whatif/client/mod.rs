@@ -1,8 +1,8 @@
 //! What Claude Code would have cost under other settings of its own: each lever that can be simulated at each of its values,
 //! session by session, with what it would have broken.
 
+pub mod actual;
 pub mod capped;
-pub mod realised;
 pub mod thresholds;
 mod trials;
 

@@ -104,11 +104,11 @@ impl ClientThresholds {
     /// Reads the sheet.
     pub fn load(data: &Data) -> Result<Self> {
         let file = data.file(FILE)?;
-        let sheet: Self = file.parsed()?;
-        if sheet.split.earlier_percent == 0 || sheet.split.earlier_percent >= 100 {
+        let thresholds: Self = file.parsed()?;
+        if thresholds.split.earlier_percent == 0 || thresholds.split.earlier_percent >= 100 {
             return Err(Error::failed(format!("{}: earlier_percent is no part of a hundred", file.place)));
         }
-        Ok(sheet)
+        Ok(thresholds)
     }
 
     /// Client versions of the last days of some projects, or of all. What is later than now has a wrong clock: it is no last

@@ -41,7 +41,7 @@ pub struct LeverTrials<'b> {
     before_of_subagents: Option<Replayed>,
     /// How far the log as simulated without its bill is off, by session, part and model.
     off_bill: BTreeMap<(u32, bool, Sym), Apart>,
-    sheet: ClientThresholds,
+    thresholds: ClientThresholds,
     compaction: CompactionThresholds,
     params: CompactionParams,
     /// What comes back after a compaction.
@@ -71,9 +71,9 @@ impl Replayed {
 }
 
 /// The cache with a lifetime for everything that is written; none: as the log says.
-fn living(oracle: &CacheRules, class: Option<CacheLifetime>) -> CacheRules {
-    let ttl = class.map_or(oracle.params.ttl, TtlPolicy::Always);
-    oracle.with(Params { ttl, ..oracle.params })
+fn living(cache_rules: &CacheRules, class: Option<CacheLifetime>) -> CacheRules {
+    let ttl = class.map_or(cache_rules.params.ttl, TtlPolicy::Always);
+    cache_rules.with(Params { ttl, ..cache_rules.params })
 }
 
 /// The lifetime that some settings give to what is written by a part of the requests.
@@ -122,7 +122,7 @@ impl<'b> LeverTrials<'b> {
             before: Replayed::default(),
             before_of_subagents: None,
             off_bill: BTreeMap::new(),
-            sheet: ClientThresholds::load(data)?,
+            thresholds: ClientThresholds::load(data)?,
             reattached: reattached(&workload.timeline, &workload.sizes, &params, &compaction),
             compaction,
             params,
@@ -145,13 +145,13 @@ impl<'b> LeverTrials<'b> {
 
     /// Tries every value.
     pub fn study(&self) -> LeverStudy {
-        let lifetimes = self.sheet.ttl.values.iter();
+        let lifetimes = self.thresholds.ttl.values.iter();
         let lifetimes = lifetimes.flat_map(|&class| [LeverValue::MainTtl(class), LeverValue::SubagentTtl(class)]);
-        let results = &self.sheet.results;
+        let results = &self.thresholds.results;
         let limits = results.bash_chars.iter().copied().map(Limit::BashChars);
         let limits = limits.chain(results.mcp_tokens.iter().copied().map(Limit::McpTokens));
         let limits = limits.chain(results.read_tokens.iter().copied().map(Limit::ReadTokens));
-        let windows = self.sheet.window.tokens.iter().copied().map(LeverValue::Window);
+        let windows = self.thresholds.window.tokens.iter().copied().map(LeverValue::Window);
         let settings: Vec<LeverValue> = lifetimes.chain(windows).chain(limits.map(LeverValue::Result)).collect();
         LeverStudy {
             sessions: self.seen(),
@@ -159,7 +159,7 @@ impl<'b> LeverTrials<'b> {
             // each only what it comes to is kept.
             trials: settings.par_iter().with_max_len(1).map(|&setting| self.trial(setting)).collect(),
             standing: self.standing.clone(),
-            versions: self.sheet.versions(&self.workload.timeline, self.projects, Millis::MAX),
+            versions: self.thresholds.versions(&self.workload.timeline, self.projects, Millis::MAX),
             own: BTreeMap::new(),
             least_percent: self.workload.winner_percent_min,
             reattached: self.reattached,
@@ -201,8 +201,8 @@ impl<'b> LeverTrials<'b> {
         let limits = || settings.iter().filter_map(|setting| self.limit(*setting));
         let cutting = limits().map(|limit| -> Box<dyn Stage> { Box::new(Capped::new(limit, self.tokens.clone())) });
         let stages = cutting.chain(settings.iter().filter_map(|setting| self.compaction(*setting))).collect();
-        let oracle = living(self.simulator.oracle, class);
-        let (run, breaks) = BreakWatch::new(&self.detectors).over(&self.simulator.under(&oracle), stages);
+        let cache_rules = living(self.simulator.cache_rules, class);
+        let (run, breaks) = BreakWatch::new(&self.detectors).over(&self.simulator.under(&cache_rules), stages);
         let limits: Vec<ResultLimit> = limits().collect();
         let penalties =
             self.penalties(&breaks, &lookups(self.simulator.timeline, &limits, &self.tokens, &breaks), class);
@@ -211,7 +211,7 @@ impl<'b> LeverTrials<'b> {
 
     fn limit(&self, setting: LeverValue) -> Option<ResultLimit> {
         let LeverValue::Result(limit) = setting else { return None };
-        Some(ResultLimit::new(limit, self.sheet.results.clone(), self.workload.sizes.rules.clone()))
+        Some(ResultLimit::new(limit, self.thresholds.results.clone(), self.workload.sizes.rules.clone()))
     }
 
     /// As the client compacts: it keeps no tail, does not count turns, and brings back what it brought back in the log.
@@ -344,7 +344,7 @@ impl<'b> LeverTrials<'b> {
         }
         let mut seen: Vec<StudiedSession> = order.iter().filter_map(|session| seen.get(session).copied()).collect();
         let spans: Vec<(Millis, Millis)> = seen.iter().map(|seen| (seen.first, seen.last)).collect();
-        seen.iter_mut().zip(self.sheet.split.sides(&spans)).for_each(|(seen, side)| seen.is_earlier = side);
+        seen.iter_mut().zip(self.thresholds.split.sides(&spans)).for_each(|(seen, side)| seen.is_earlier = side);
         seen
     }
 }

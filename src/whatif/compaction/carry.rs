@@ -34,8 +34,12 @@ pub struct CarriedCompaction {
 }
 
 /// Every compaction with a request after it, by time.
-pub fn compactions(timeline: &Timeline, sizes: &BlockSizes, sheet: &CompactionThresholds) -> Vec<CarriedCompaction> {
-    let of = |boundary: &Boundary| carried(timeline, sizes, sheet, boundary);
+pub fn compactions(
+    timeline: &Timeline,
+    sizes: &BlockSizes,
+    thresholds: &CompactionThresholds,
+) -> Vec<CarriedCompaction> {
+    let of = |boundary: &Boundary| carried(timeline, sizes, thresholds, boundary);
     let mut found: Vec<CarriedCompaction> = timeline.boundaries.iter().filter_map(of).collect();
     found.sort_by_key(|one| (one.at, one.came));
     found
@@ -44,15 +48,15 @@ pub fn compactions(timeline: &Timeline, sizes: &BlockSizes, sheet: &CompactionTh
 fn carried(
     timeline: &Timeline,
     sizes: &BlockSizes,
-    sheet: &CompactionThresholds,
+    thresholds: &CompactionThresholds,
     boundary: &Boundary,
 ) -> Option<CarriedCompaction> {
     let request = around(timeline, boundary).1.filter(|request| request.context() > 0)?;
     let summary = (boundary.summary != NONE).then(|| u64::from(sizes.tokens[boundary.summary as usize]));
     Some(CarriedCompaction {
         at: request.start,
-        opening: opening(timeline, sizes, sheet, boundary),
-        files: files(timeline, &sizes.tokens, &sheet.client.reattach, boundary),
+        opening: opening(timeline, sizes, thresholds, boundary),
+        files: files(timeline, &sizes.tokens, &thresholds.client.reattach, boundary),
         summary: summary.unwrap_or(0),
         came: request.context(),
     })
@@ -65,7 +69,7 @@ pub fn around<'t>(timeline: &'t Timeline, boundary: &Boundary) -> (Option<&'t Re
 }
 
 /// What the chain began with besides its first prompt; where that cannot be told, the static prefix.
-fn opening(timeline: &Timeline, sizes: &BlockSizes, sheet: &CompactionThresholds, boundary: &Boundary) -> u64 {
+fn opening(timeline: &Timeline, sizes: &BlockSizes, thresholds: &CompactionThresholds, boundary: &Boundary) -> u64 {
     let chain = timeline.chain(boundary.chain);
     let prefix = sizes.prefix[boundary.chain as usize];
     let first = timeline.request(chain.requests.start);
@@ -74,7 +78,7 @@ fn opening(timeline: &Timeline, sizes: &BlockSizes, sheet: &CompactionThresholds
     let is_plain =
         began.cause == SegmentCause::Start && began.after == NONE && chain.requests.start != boundary.request;
     let opening = sizes::opening(timeline, first, &sizes.rules);
-    let is_believed = is_plain && opening <= prefix + sheet.client.reattach.memory_tokens_max;
+    let is_believed = is_plain && opening <= prefix + thresholds.client.reattach.memory_tokens_max;
     if is_believed { opening.max(prefix) } else { prefix }
 }
 
@@ -113,9 +117,9 @@ fn files(timeline: &Timeline, tokens: &[u32], reattach: &Reattach, boundary: &Bo
 }
 
 /// A prediction for each compaction, by those that were over in an earlier week: known until then, judged after.
-pub fn forecasts(found: &[CarriedCompaction], sheet: &CompactionThresholds) -> Vec<Forecast> {
+pub fn forecasts(found: &[CarriedCompaction], thresholds: &CompactionThresholds) -> Vec<Forecast> {
     let timed = |one: &&CarriedCompaction| one.at != NO_TIME;
-    found.iter().filter(timed).map(|one| forecast(one, &known_before(found, week_of(one.at)), sheet)).collect()
+    found.iter().filter(timed).map(|one| forecast(one, &known_before(found, week_of(one.at)), thresholds)).collect()
 }
 
 fn known_before(found: &[CarriedCompaction], week: i64) -> Vec<CarriedCompaction> {
@@ -123,12 +127,12 @@ fn known_before(found: &[CarriedCompaction], week: i64) -> Vec<CarriedCompaction
 }
 
 /// The prediction by what `known` compactions were like.
-fn forecast(one: &CarriedCompaction, known: &[CarriedCompaction], sheet: &CompactionThresholds) -> Forecast {
-    let reattach = &sheet.client.reattach;
+fn forecast(one: &CarriedCompaction, known: &[CarriedCompaction], thresholds: &CompactionThresholds) -> Forecast {
+    let reattach = &thresholds.client.reattach;
     let summary = median(known.iter().map(|other| other.summary as f64).filter(|summary| *summary > 0.0));
-    let summary = summary.unwrap_or_else(|| f64::from(sheet.params.summary_tokens));
+    let summary = summary.unwrap_or_else(|| f64::from(thresholds.params.summary_tokens));
     let plain = |of: &CarriedCompaction| {
-        (of.opening + of.files) as f64 + summary + f64::from(sheet.client.acknowledgement_tokens)
+        (of.opening + of.files) as f64 + summary + f64::from(thresholds.client.acknowledgement_tokens)
     };
     let rest =
         median(known.iter().map(|other| other.came as f64 - plain(other))).unwrap_or(reattach.rest_tokens as f64);
@@ -158,24 +162,24 @@ pub fn after_sizes(
     timeline: &Timeline,
     sizes: &BlockSizes,
     params: &Params,
-    sheet: &CompactionThresholds,
+    thresholds: &CompactionThresholds,
 ) -> AfterSizes {
-    let tolerance = sheet.bars.after_size_tolerance_percent;
+    let tolerance = thresholds.bars.after_size_tolerance_percent;
     let within = |predicted: u64, came: u64| predicted.abs_diff(came) * 100 <= came * tolerance;
-    let carry = made_tokens(params, sheet) + sheet.client.tail_keep_tokens;
+    let carry = made_tokens(params, thresholds) + thresholds.client.tail_keep_tokens;
     let after: Vec<(u64, u64)> = contexts(timeline, sizes);
     let by_params = after.iter().filter(|(prefix, came)| within(prefix + carry, *came)).count() as u64;
-    let forecasts = forecasts(&compactions(timeline, sizes, sheet), sheet);
+    let forecasts = forecasts(&compactions(timeline, sizes, thresholds), thresholds);
     let close = forecasts.iter().filter(|one| within(one.predicted.round() as u64, one.came as u64)).count() as u64;
     let learned = Share::new(close, forecasts.len() as u64);
     AfterSizes {
         compactions: after.len() as u64,
         context: percentiles(after.iter().map(|(_, came)| *came).collect()),
         by_params: Share::new(by_params, after.len() as u64),
-        is_met: (learned.n > 0).then_some(learned.value() * 100.0 >= sheet.bars.after_size_percent),
+        is_met: (learned.n > 0).then_some(learned.value() * 100.0 >= thresholds.bars.after_size_percent),
         learned,
         in_interval: Share::new(forecasts.iter().filter(|one| one.holds()).count() as u64, forecasts.len() as u64),
-        interval_percent: sheet.client.reattach.interval_percent,
+        interval_percent: thresholds.client.reattach.interval_percent,
         forecasts,
     }
 }
@@ -209,20 +213,20 @@ pub fn reattached(
     timeline: &Timeline,
     sizes: &BlockSizes,
     params: &Params,
-    sheet: &CompactionThresholds,
+    thresholds: &CompactionThresholds,
 ) -> Reattached {
-    let summary = u64::from(params.summary_tokens) + u64::from(sheet.client.acknowledgement_tokens);
+    let summary = u64::from(params.summary_tokens) + u64::from(thresholds.client.acknowledgement_tokens);
     let came: Vec<(u64, u64)> = contexts(timeline, sizes);
-    let sheet = &sheet.client.reattach;
+    let thresholds = &thresholds.client.reattach;
     let measured = median(came.iter().map(|(prefix, came)| came.saturating_sub(prefix + summary) as f64));
-    let measured = measured.filter(|_| came.len() >= sheet.known_min);
+    let measured = measured.filter(|_| came.len() >= thresholds.known_min);
     let tokens = measured.map_or(params.reattach_tokens, |tokens| tokens as u32);
     Reattached { known: came.len() as u64, is_measured: measured.is_some(), tokens }
 }
 
 /// Summary, acknowledgement and what is reattached.
-fn made_tokens(params: &Params, sheet: &CompactionThresholds) -> u64 {
-    let sizes = [params.summary_tokens, sheet.client.acknowledgement_tokens, params.reattach_tokens];
+fn made_tokens(params: &Params, thresholds: &CompactionThresholds) -> u64 {
+    let sizes = [params.summary_tokens, thresholds.client.acknowledgement_tokens, params.reattach_tokens];
     sizes.map(u64::from).iter().sum()
 }
 

@@ -23,7 +23,7 @@ pub fn compactions(
     attempts: &[CompactionAttempt],
     run: &SimulatedRun,
     breaks: Option<(&Detectors<'_>, &[Break])>,
-    sheet: &CompactionThresholds,
+    thresholds: &CompactionThresholds,
 ) -> Compactions {
     let mut outcomes: BTreeMap<AttemptEnd, u64> = BTreeMap::new();
     for attempt in attempts {
@@ -40,7 +40,7 @@ pub fn compactions(
         context: contexts(run),
         requests_between_p50,
         turns_between_p50,
-        is_thrashing: requests_between_p50.is_some_and(|requests| requests < sheet.report.thrash_requests),
+        is_thrashing: requests_between_p50.is_some_and(|requests| requests < thresholds.report.thrash_requests),
         soon_after: breaks.map(|(detectors, breaks)| of_soon_after(detectors, &fired, breaks)),
         outcomes,
     }
@@ -78,7 +78,7 @@ fn between(timeline: &Timeline, fired: &[&CompactionAttempt]) -> (Option<u64>, O
 
 /// What broke within the next tool calls after a compaction.
 fn of_soon_after(detectors: &Detectors<'_>, fired: &[&CompactionAttempt], breaks: &[Break]) -> Breakage {
-    let calls = detectors.sheet.report.calls_after;
+    let calls = detectors.thresholds.report.calls_after;
     let after = fired.iter().flat_map(|attempt| soon_after(detectors.timeline, attempt.request, calls));
     let soon: BTreeSet<u32> = after.collect();
     let inside: Vec<Break> = breaks.iter().filter(|event| soon.contains(&event.request)).copied().collect();
@@ -104,21 +104,21 @@ pub struct SweepPoint {
 }
 
 /// All settings: every carry with every threshold, and once without any compaction.
-pub fn points(params: &Params, sheet: &CompactionThresholds) -> Vec<SweepPoint> {
+pub fn points(params: &Params, thresholds: &CompactionThresholds) -> Vec<SweepPoint> {
     let mut points: Vec<SweepPoint> = Vec::new();
-    for &carry in &sheet.sweep.carries {
-        let params = with_carry(params, sheet, carry);
+    for &carry in &thresholds.sweep.carries {
+        let params = with_carry(params, thresholds, carry);
         let point =
             |&tokens| SweepPoint { trigger_tokens: Some(tokens), carry_tokens: carry.into(), params: params.clone() };
-        points.extend(sheet.sweep.triggers.iter().map(point));
+        points.extend(thresholds.sweep.triggers.iter().map(point));
     }
     points.push(SweepPoint { trigger_tokens: None, carry_tokens: 0, params: params.clone() });
     points
 }
 
 /// The summary keeps its size; tail and reattached files share the rest as they do in the parameters.
-fn with_carry(params: &Params, sheet: &CompactionThresholds, carry: u32) -> Params {
-    let fixed = params.summary_tokens.saturating_add(sheet.client.acknowledgement_tokens);
+fn with_carry(params: &Params, thresholds: &CompactionThresholds, carry: u32) -> Params {
+    let fixed = params.summary_tokens.saturating_add(thresholds.client.acknowledgement_tokens);
     let free = u64::from(carry.saturating_sub(fixed));
     let (tail, reattach) = (u128::from(params.tail_keep_tokens), u128::from(params.reattach_tokens));
     let tail = (u128::from(free) * tail).checked_div(tail + reattach).map_or(free, |tail| tail as u64);
@@ -131,14 +131,14 @@ pub fn row(
     requests: &Simulator<'_>,
     detectors: &Detectors<'_>,
     point: &SweepPoint,
-    sheet: &CompactionThresholds,
+    thresholds: &CompactionThresholds,
 ) -> CompactionSweepRow {
     let journal = StageJournal::default();
     let tokens: Arc<[u32]> = requests.sizes.tokens.as_slice().into();
     let trigger = point.trigger_tokens.map_or(CompactionTrigger::Never, CompactionTrigger::Tokens);
-    let stage = Compaction::new(point.params.clone(), sheet.clone(), tokens, journal.clone()).at(trigger);
+    let stage = Compaction::new(point.params.clone(), thresholds.clone(), tokens, journal.clone()).at(trigger);
     let (run, breaks) = BreakWatch::new(detectors).over(requests, vec![Box::new(stage)]);
-    let done = compactions(requests.timeline, &journal.take(), &run, None, sheet);
+    let done = compactions(requests.timeline, &journal.take(), &run, None, thresholds);
     let broken = tally(detectors, &breaks, run.requests.len() as u64);
     let is_summary = |extra: &&Extra| extra.call.cause == SUMMARY_CALL;
     CompactionSweepRow {

@@ -69,7 +69,7 @@ pub enum CompactionTrigger {
 /// The stage.
 pub struct Compaction {
     params: Params,
-    sheet: CompactionThresholds,
+    thresholds: CompactionThresholds,
     trigger: CompactionTrigger,
     tokens: Arc<[u32]>,
     journal: StageJournal<CompactionAttempt>,
@@ -108,13 +108,13 @@ impl Compaction {
     /// `tokens` are the sizes of [`Timeline::blocks`]; every attempt is written to `journal`.
     pub fn new(
         params: Params,
-        sheet: CompactionThresholds,
+        thresholds: CompactionThresholds,
         tokens: Arc<[u32]>,
         journal: StageJournal<CompactionAttempt>,
     ) -> Self {
         Self {
             params,
-            sheet,
+            thresholds,
             trigger: CompactionTrigger::Params,
             tokens,
             journal,
@@ -158,7 +158,9 @@ impl Compaction {
         match self.trigger {
             CompactionTrigger::Never => None,
             CompactionTrigger::Tokens(tokens) => Some(tokens),
-            CompactionTrigger::Params => Some(self.params.trigger_tokens(&self.sheet, timeline.names.text(version))),
+            CompactionTrigger::Params => {
+                Some(self.params.trigger_tokens(&self.thresholds, timeline.names.text(version)))
+            }
         }
     }
 
@@ -249,7 +251,8 @@ impl Compaction {
     }
 
     fn made_items(&self) -> [Item; 3] {
-        let sizes = [self.params.summary_tokens, self.sheet.client.acknowledgement_tokens, self.params.reattach_tokens];
+        let sizes =
+            [self.params.summary_tokens, self.thresholds.client.acknowledgement_tokens, self.params.reattach_tokens];
         let mut number = FIRST_MADE + self.made;
         sizes.map(|tokens| {
             number += 1;
@@ -415,23 +418,27 @@ fn thresholds(sheet: &PolicyConfig) -> Result<CompactionThresholds> {
 
 fn ready<'s>(simulation: &'s Simulation<'_>, configs: &PolicyConfigs) -> Result<Ready<'s>> {
     let workload = simulation.workload;
-    let sheet = thresholds(configs.sheet(Policy::Compaction))?;
-    let params = sheet.params.clone();
+    let thresholds = thresholds(configs.sheet(Policy::Compaction))?;
+    let params = thresholds.params.clone();
     check_summarizer(&params, &workload.prices)?;
     if params.tier == Tier::Micro {
         let journal = StageJournal::default();
-        let stage = Micro::new(params.micro.clone(), sheet.clone(), journal.clone());
-        let conclude = move |finished: &Finished<'_>| cleared(finished, &journal, &params, &sheet);
+        let stage = Micro::new(params.micro.clone(), thresholds.clone(), journal.clone());
+        let conclude = move |finished: &Finished<'_>| cleared(finished, &journal, &params, &thresholds);
         return Ok(Ready { stage: Some(Box::new(stage)), conclude: Box::new(conclude) });
     }
     let journal = StageJournal::default();
     let tokens: Arc<[u32]> = workload.sizes.tokens.as_slice().into();
-    let stage = Compaction::new(params.clone(), sheet.clone(), tokens, journal.clone());
+    let stage = Compaction::new(params.clone(), thresholds.clone(), tokens, journal.clone());
     let conclude = move |finished: &Finished<'_>| {
         let workload = finished.simulation.workload;
         let broken = Some((&finished.simulation.detectors, finished.breaks));
-        let done = compactions(&workload.timeline, &journal.take(), finished.run, broken, &sheet);
-        if workload.is_billed { compacted(finished, &done, &params, &sheet) } else { of_telemetry(finished, &done) }
+        let done = compactions(&workload.timeline, &journal.take(), finished.run, broken, &thresholds);
+        if workload.is_billed {
+            compacted(finished, &done, &params, &thresholds)
+        } else {
+            of_telemetry(finished, &done)
+        }
     };
     Ok(Ready { stage: Some(Box::new(stage)), conclude: Box::new(conclude) })
 }
@@ -441,10 +448,10 @@ fn cleared(
     finished: &Finished<'_>,
     journal: &StageJournal<Cleared>,
     params: &Params,
-    sheet: &CompactionThresholds,
+    thresholds: &CompactionThresholds,
 ) -> PolicyShare {
     let timeline = &finished.simulation.workload.timeline;
-    let found = replayed(timeline, &params.micro, sheet);
+    let found = replayed(timeline, &params.micro, thresholds);
     let done = clearings(timeline, &journal.take(), finished.run);
     PolicyShare {
         tables: vec![(report::CLEARINGS.to_owned(), report::clearings(&found))],
@@ -465,8 +472,8 @@ fn of_telemetry(finished: &Finished<'_>, done: &Compactions) -> PolicyShare {
 }
 
 /// What came back after the compactions of the log, where that is known and something else was replayed.
-fn came_back(workload: &Workload, params: &Params, sheet: &CompactionThresholds) -> Option<String> {
-    let found = reattached(&workload.timeline, &workload.sizes, params, sheet);
+fn came_back(workload: &Workload, params: &Params, thresholds: &CompactionThresholds) -> Option<String> {
+    let found = reattached(&workload.timeline, &workload.sizes, params, thresholds);
     let (replayed, tokens) = (params.reattach_tokens, found.tokens);
     (found.is_measured && tokens != replayed).then(|| {
         let replayed = thousands(replayed.into());
@@ -479,28 +486,31 @@ fn compacted(
     finished: &Finished<'_>,
     done: &Compactions,
     params: &Params,
-    sheet: &CompactionThresholds,
+    thresholds: &CompactionThresholds,
 ) -> PolicyShare {
     let Finished { simulation, is_named, .. } = *finished;
     let (workload, detectors) = (simulation.workload, &simulation.detectors);
     let timeline = &workload.timeline;
-    let requests = simulation.simulator.under(finished.oracle);
-    let points = if is_named { points(params, sheet) } else { Vec::new() };
-    let swept = points.par_iter().with_max_len(1).map(|at| row(&requests, detectors, at, sheet));
+    let requests = simulation.simulator.under(finished.cache_rules);
+    let points = if is_named { points(params, thresholds) } else { Vec::new() };
+    let swept = points.par_iter().with_max_len(1).map(|at| row(&requests, detectors, at, thresholds));
     let found = report::CompactionReport {
         compactions: done,
-        real: real_compactions(detectors, sheet),
-        placement: placement(timeline, params, sheet),
-        after_size: after_sizes(timeline, &workload.sizes, params, sheet),
+        real: real_compactions(detectors, thresholds),
+        placement: placement(timeline, params, thresholds),
+        after_size: after_sizes(timeline, &workload.sizes, params, thresholds),
         edit_ages: edit_ages(timeline, &workload.breakage),
-        clearings: replayed(timeline, &params.micro, sheet),
+        clearings: replayed(timeline, &params.micro, thresholds),
         sweep: swept.collect(),
     };
     let notes = report::NOTES.iter().map(|note| (*note).to_owned());
     PolicyShare {
-        summary: [report::trigger(params, sheet)].into_iter().chain(came_back(workload, params, sheet)).collect(),
-        formulas: report::formulas(params, sheet),
-        tables: report::tables(&found, &sheet.bars),
+        summary: [report::trigger(params, thresholds)]
+            .into_iter()
+            .chain(came_back(workload, params, thresholds))
+            .collect(),
+        formulas: report::formulas(params, thresholds),
+        tables: report::tables(&found, &thresholds.bars),
         details: json!(found),
         notes: report::notes(&found.placement, params.window).into_iter().chain(notes).collect(),
         ..PolicyShare::default()

@@ -185,17 +185,17 @@ impl Params {
     }
 
     /// Tokens of the context at which the newest client compacts.
-    pub fn newest_trigger_tokens(&self, sheet: &CompactionThresholds) -> u64 {
+    pub fn newest_trigger_tokens(&self, thresholds: &CompactionThresholds) -> u64 {
         /// A version later than any.
         const NEWEST: &str = "999999";
-        self.trigger_tokens(sheet, NEWEST)
+        self.trigger_tokens(thresholds, NEWEST)
     }
 
     /// Tokens of the context at which a client of this version compacts.
-    pub fn trigger_tokens(&self, sheet: &CompactionThresholds, version: &str) -> u64 {
+    pub fn trigger_tokens(&self, thresholds: &CompactionThresholds, version: &str) -> u64 {
         self.trigger(match self.reserve_output {
             Reserve::Tokens(tokens) => tokens,
-            Reserve::Word(ReserveWord::Observed) => sheet.client.reserve_of(version),
+            Reserve::Word(ReserveWord::Observed) => thresholds.client.reserve_of(version),
         })
     }
 
@@ -396,9 +396,9 @@ impl CompactionThresholds {
     /// Reads the file. An error if a key is missing, unknown or of another type, or a parameter makes no sense; `place`
     /// is how the file is cited.
     pub fn parse(text: &str, place: &str) -> Result<Self> {
-        let sheet: Self = fitting(text, place)?;
-        sheet.params.check(&sheet.client)?;
-        Ok(sheet)
+        let thresholds: Self = fitting(text, place)?;
+        thresholds.params.check(&thresholds.client)?;
+        Ok(thresholds)
     }
 }
 

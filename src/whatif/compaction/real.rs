@@ -27,16 +27,16 @@ use crate::whatif::sim::unlogged::summariser_calls;
 use crate::whatif::sim::view::ContextView;
 
 /// Sums up all real compactions.
-pub fn real_compactions(detectors: &Detectors<'_>, sheet: &CompactionThresholds) -> RealCompactions {
+pub fn real_compactions(detectors: &Detectors<'_>, thresholds: &CompactionThresholds) -> RealCompactions {
     let Detectors { timeline, tokens, files, .. } = detectors;
-    let calls_after = detectors.sheet.report.calls_after;
-    let summarisers = summariser_calls(timeline, tokens, sheet.warm.slack_seconds).into_iter();
+    let calls_after = detectors.thresholds.report.calls_after;
+    let summarisers = summariser_calls(timeline, tokens, thresholds.warm.slack_seconds).into_iter();
     let mut real = RealCompactions {
         triggers: BTreeMap::new(),
         summariser_estimate: summarisers.map(|call| SummariserTokens::of(call.spent)).sum(),
         rewritten_tokens: 0,
         removed_tokens: 0,
-        rereads: rereads(timeline, files, detectors.sheet),
+        rereads: rereads(timeline, files, detectors.thresholds),
         breakage: Breakage::default(),
     };
     let mut breaks = Vec::new();
@@ -95,20 +95,20 @@ fn lost(detectors: &Detectors<'_>, boundary: &Boundary, soon: Range<u32>, breaks
 }
 
 /// Replays the trigger of `params` against the log.
-pub fn placement(timeline: &Timeline, params: &Params, sheet: &CompactionThresholds) -> Placement {
+pub fn placement(timeline: &Timeline, params: &Params, thresholds: &CompactionThresholds) -> Placement {
     let boundaries = by_segment(timeline);
     let beyond = |chain: u32| timeline.requests_of(chain).iter().any(|request| request.context() > params.window);
     let chains: Vec<bool> = (0..timeline.chains.len()).map(|chain| beyond(chain as u32)).collect();
     let mut tried = PlacementCounts::default();
     for (place, segment) in timeline.segments.iter().enumerate().filter(|(_, segment)| !chains[segment.chain as usize])
     {
-        tried.segment(timeline, segment, boundaries.get(&place).copied(), params, sheet);
+        tried.segment(timeline, segment, boundaries.get(&place).copied(), params, thresholds);
     }
     let who = |trigger| timeline.boundaries.iter().filter(|boundary| boundary.trigger == trigger).count() as u64;
     let placed = Share::new(tried.placed, tried.automatic);
     let false_firings = Share::new(tried.false_firings, tried.requests);
-    let is_met = placed.value() * 100.0 >= sheet.bars.placed_percent
-        && false_firings.value() * 100.0 <= sheet.bars.false_firings_percent;
+    let is_met = placed.value() * 100.0 >= thresholds.bars.placed_percent
+        && false_firings.value() * 100.0 <= thresholds.bars.false_firings_percent;
     Placement {
         placed,
         placed_by_estimate: Share::new(tried.placed_by_estimate, tried.automatic),
@@ -116,7 +116,7 @@ pub fn placement(timeline: &Timeline, params: &Params, sheet: &CompactionThresho
         manual: who(Trigger::Manual),
         unknown: who(Trigger::Unknown),
         beyond_window: chains.iter().filter(|&&beyond| beyond).count() as u64,
-        edges: edges(timeline, params, sheet),
+        edges: edges(timeline, params, thresholds),
         is_met: (tried.automatic > 0).then_some(is_met),
     }
 }
@@ -138,20 +138,20 @@ impl PlacementCounts {
         segment: &Segment,
         boundary: Option<&Boundary>,
         params: &Params,
-        sheet: &CompactionThresholds,
+        thresholds: &CompactionThresholds,
     ) {
         let fires = |request: u32, tokens: u64| {
             let version = timeline.names.text(timeline.request(request).version);
-            tokens >= params.trigger_tokens(sheet, version)
+            tokens >= params.trigger_tokens(thresholds, version)
         };
         let counted = || segment.requests.clone().filter(|&at| timeline.request(at).counts());
         self.requests += counted().count() as u64;
         let sent = segment.requests.clone().find(|&at| fires(at, timeline.requests[at as usize].context()));
         let end = segment.requests.end;
-        let is_beside = |fired: Option<u32>| fired.is_some_and(|at| end - at <= sheet.bars.placed_within_requests);
+        let is_beside = |fired: Option<u32>| fired.is_some_and(|at| end - at <= thresholds.bars.placed_within_requests);
         let automatic = boundary.filter(|boundary| boundary.trigger == Trigger::Auto);
         if let (Some(boundary), Some(last)) = (automatic, segment.requests.clone().last()) {
-            let estimate = grown(timeline, last, &sheet.client.growth);
+            let estimate = grown(timeline, last, &thresholds.client.growth);
             let placed = |tokens| is_beside(sent.or_else(|| fires(last, tokens).then_some(end)));
             self.automatic += 1;
             self.placed += u64::from(placed(boundary.pre_tokens.unwrap_or(estimate)));
@@ -183,7 +183,7 @@ fn grown(timeline: &Timeline, request: u32, growth: &GrowthThresholds) -> u64 {
 }
 
 /// Contexts at automatic compactions by client version.
-fn edges(timeline: &Timeline, params: &Params, sheet: &CompactionThresholds) -> Vec<VersionEdge> {
+fn edges(timeline: &Timeline, params: &Params, thresholds: &CompactionThresholds) -> Vec<VersionEdge> {
     let mut sizes: BTreeMap<&str, Vec<u64>> = BTreeMap::new();
     for boundary in timeline.boundaries.iter().filter(|boundary| boundary.trigger == Trigger::Auto) {
         if let (Some(request), Some(tokens)) = (around(timeline, boundary).0, boundary.pre_tokens) {
@@ -195,7 +195,7 @@ fn edges(timeline: &Timeline, params: &Params, sheet: &CompactionThresholds) -> 
         compactions: sizes.len() as u64,
         tokens_min: sizes.iter().copied().min().unwrap_or_default(),
         tokens_max: sizes.iter().copied().max().unwrap_or_default(),
-        trigger_tokens: params.trigger_tokens(sheet, version),
+        trigger_tokens: params.trigger_tokens(thresholds, version),
     };
     let mut edges: Vec<VersionEdge> = sizes.into_iter().map(edge).collect();
     edges.sort_by(|a, b| compare_versions(&a.version, &b.version));

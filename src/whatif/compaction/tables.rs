@@ -26,24 +26,24 @@ pub const NOTES: [&str; 3] = [
 ];
 
 /// At which size contexts are compacted.
-pub fn trigger(params: &Params, sheet: &CompactionThresholds) -> String {
+pub fn trigger(params: &Params, thresholds: &CompactionThresholds) -> String {
     format!(
         "contexts are compacted where they reach {} tokens (by the newest client)",
-        thousands(params.newest_trigger_tokens(sheet))
+        thousands(params.newest_trigger_tokens(thresholds))
     )
 }
 
 /// How compactions are placed and priced, with the parameters that were set.
-pub fn formulas(params: &Params, sheet: &CompactionThresholds) -> Vec<String> {
+pub fn formulas(params: &Params, thresholds: &CompactionThresholds) -> Vec<String> {
     vec![
         format!(
             "it fires where context sent + what came in ≥ trigger = {} tokens (newest client)",
-            thousands(params.newest_trigger_tokens(sheet))
+            thousands(params.newest_trigger_tokens(thresholds))
         ),
         format!(
             "context after = static prefix + summary {} + acknowledgement {} + reattached {} + tail of at least {}",
             thousands(params.summary_tokens.into()),
-            thousands(sheet.client.acknowledgement_tokens.into()),
+            thousands(thresholds.client.acknowledgement_tokens.into()),
             thousands(params.reattach_tokens.into()),
             thousands(params.tail_keep_tokens)
         ),

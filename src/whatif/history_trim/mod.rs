@@ -88,7 +88,7 @@ impl HistoryTrim {
     /// The policy under a rule, and the books that it will keep. `sizes` are the numbers by which block sizes were
     /// estimated.
     pub fn new(rule: TrimRule, sizes: &SizeRules) -> (Self, Rc<RefCell<TrimOutcome>>) {
-        let outcome = Rc::new(RefCell::new(TrimOutcome::with_ages(&rule.sheet.report.ages)));
+        let outcome = Rc::new(RefCell::new(TrimOutcome::with_ages(&rule.thresholds.report.ages)));
         let stage = Self {
             rule,
             sizes: sizes.clone(),
@@ -219,7 +219,7 @@ impl HistoryTrim {
             true => plan.clone(),
             false => self.rule.plan_as(!plan.is_continuation, memory, messages, view.prefix.tokens),
         };
-        *request = TrimOutcome::with_ages(&self.rule.sheet.report.ages);
+        *request = TrimOutcome::with_ages(&self.rule.thresholds.report.ages);
         request.count(messages, &plan, &sent);
         (request.logged, request.sent) = (given.tokens(), view.tokens());
         let broken = before.as_ref().and_then(|before| before.break_to(&plan, &view.items, as_before));
@@ -350,7 +350,7 @@ const TRIMMING: &[&str] = &[
 /// What the policy says of itself.
 pub static POLICY: PolicyEntry = PolicyEntry {
     sheet: "policies/history_trim.toml",
-    check: |sheet| sheet.params::<Params>()?.check(),
+    check: |thresholds| thresholds.params::<Params>()?.check(),
     read_only_with: &[
         ReadOnlyWith { parameters: &["sticky_step"], only: "sticky=true", is: |sticky| sticky == "true" },
         ReadOnlyWith {
@@ -370,15 +370,15 @@ pub static POLICY: PolicyEntry = PolicyEntry {
 };
 
 fn ready<'s>(simulation: &'s Simulation<'_>, configs: &PolicyConfigs) -> Result<Ready<'s>> {
-    let sheet = configs.sheet(Policy::HistoryTrim);
-    let params: Params = sheet.params()?;
+    let file = configs.sheet(Policy::HistoryTrim);
+    let params: Params = file.params()?;
     params.check()?;
-    let sheet = HistoryTrimThresholds::parse(&sheet.text(), sheet.place())?;
-    let rule = TrimRule { params, sheet: sheet.clone() };
+    let thresholds = HistoryTrimThresholds::parse(&file.text(), file.place())?;
+    let rule = TrimRule { params, thresholds: thresholds.clone() };
     let formulas = if rule.params.is_on() { formulas(&rule) } else { Vec::new() };
-    let (stage, books) = HistoryTrim::new(rule, &simulation.workload.sizes.rules);
+    let (stage, counted) = HistoryTrim::new(rule, &simulation.workload.sizes.rules);
     let conclude = move |finished: &Finished<'_>| {
-        let outcome = Rc::clone(&books).borrow().clone();
+        let outcome = Rc::clone(&counted).borrow().clone();
         let uncached = &finished.uncached;
         let edits = edits(finished.simulation, finished.breaks);
         let found = trimmed("as set", outcome, finished, [finished.run, &uncached.1], edits);
@@ -388,7 +388,7 @@ fn ready<'s>(simulation: &'s Simulation<'_>, configs: &PolicyConfigs) -> Result<
         ];
         let mut others = Vec::new();
         if finished.is_named {
-            others = tried(finished, &sheet);
+            others = tried(finished, &thresholds);
             tables
                 .push(("settings of the router side by side (exchanges / budget / exchanges in chains of calls); the log is 100 %".to_owned(), variants(&others)));
         }
@@ -407,19 +407,19 @@ fn ready<'s>(simulation: &'s Simulation<'_>, configs: &PolicyConfigs) -> Result<
 }
 
 /// The known settings, each with and without a cache.
-fn tried(finished: &Finished<'_>, sheet: &HistoryTrimThresholds) -> Vec<TrimReport> {
+fn tried(finished: &Finished<'_>, thresholds: &HistoryTrimThresholds) -> Vec<TrimReport> {
     let simulation = finished.simulation;
     let one = |variant: &Variant| {
-        let rule = TrimRule { params: variant.params(&sheet.params), sheet: sheet.clone() };
-        let (stage, books) = HistoryTrim::new(rule, &simulation.workload.sizes.rules);
-        let (run, breaks) = simulation.run(finished.oracle, vec![Box::new(stage)]);
+        let rule = TrimRule { params: variant.params(&thresholds.params), thresholds: thresholds.clone() };
+        let (stage, counted) = HistoryTrim::new(rule, &simulation.workload.sizes.rules);
+        let (run, breaks) = simulation.run(finished.cache_rules, vec![Box::new(stage)]);
         // Nobody who trims looks at the cache, so without one the same contexts are sent.
-        let plain = simulation.simulator.under(finished.oracle).uncached(&run);
-        let outcome = books.borrow().clone();
+        let plain = simulation.simulator.under(finished.cache_rules).uncached(&run);
+        let outcome = counted.borrow().clone();
         let report = trimmed(&variant.name, outcome, finished, [&run, &plain], edits(simulation, &breaks));
         TrimReport { elsewhere: variant.elsewhere.clone(), ..report }
     };
-    sheet.variant.par_iter().with_max_len(1).map(one).collect()
+    thresholds.variant.par_iter().with_max_len(1).map(one).collect()
 }
 
 /// Makes a report of a run with a cache and of the same without.

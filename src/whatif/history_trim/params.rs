@@ -209,14 +209,14 @@ impl HistoryTrimThresholds {
     /// Reads a sheet.
     pub fn parse(text: &str, place: &str) -> Result<Self> {
         let fault = |cause: &dyn std::fmt::Display| Error::failed(format!("{place}: {cause}"));
-        let sheet: Self = fitting(text, place)?;
-        sheet.params.check().map_err(|cause| fault(&cause.message))?;
-        if !sheet.cutting.ends() {
+        let thresholds: Self = fitting(text, place)?;
+        thresholds.params.check().map_err(|cause| fault(&cause.message))?;
+        if !thresholds.cutting.ends() {
             return Err(fault(&"cutting.shrink_to_pct must be below 100, or no text ever becomes short enough"));
         }
-        if sheet.report.ages.first() != Some(&0) || !sheet.report.ages.is_sorted_by(|a, b| a < b) {
+        if thresholds.report.ages.first() != Some(&0) || !thresholds.report.ages.is_sorted_by(|a, b| a < b) {
             return Err(fault(&"report.ages must ascend from 0"));
         }
-        Ok(sheet)
+        Ok(thresholds)
     }
 }

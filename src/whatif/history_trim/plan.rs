@@ -55,7 +55,7 @@ pub struct TrimRule {
     /// Parameters.
     pub params: Params,
     /// Numbers; its own parameters are not looked at.
-    pub sheet: HistoryTrimThresholds,
+    pub thresholds: HistoryTrimThresholds,
 }
 
 impl TrimRule {
@@ -69,7 +69,7 @@ impl TrimRule {
     ) -> TrimPlan {
         let is_continuation = is_continuation(messages);
         let (boundary, tokens_max) = self.split(is_continuation, messages);
-        let caps = Caps::new(&self.sheet.caps, tokens_max, boundary, self.params.overrides());
+        let caps = Caps::new(&self.thresholds.caps, tokens_max, boundary, self.params.overrides());
         let decide = |(place, message): (usize, &TrimMessage)| match fate(message) {
             Some(fate) => fate,
             None if place < boundary => self.old(message, caps, place, boundary),
@@ -96,7 +96,7 @@ impl TrimRule {
         let (boundary, tokens_max) = self.split(is_continuation, messages);
         let old = &mut memory.0[usize::from(is_continuation)];
         if old.as_ref().is_none_or(|old| old.len() != boundary) {
-            let caps = Caps::new(&self.sheet.caps, tokens_max, boundary, self.params.overrides());
+            let caps = Caps::new(&self.thresholds.caps, tokens_max, boundary, self.params.overrides());
             let fates = messages[..boundary].iter().enumerate();
             *old = Some(fates.map(|(place, message)| self.old(message, caps, place, boundary)).collect());
         }
@@ -142,7 +142,7 @@ impl TrimRule {
         };
         let cap = cap_at(near, far, place, old_messages);
         let kept = message.is_string.then(|| {
-            kept_chars(&self.sheet.cutting, message.text_chars, cap, |kept_chars| message.tokens_of(kept_chars))
+            kept_chars(&self.thresholds.cutting, message.text_chars, cap, |kept_chars| message.tokens_of(kept_chars))
         });
         MessageFate {
             is_dropped: false,
@@ -163,7 +163,7 @@ impl TrimRule {
             |(message, fate): (&TrimMessage, &MessageFate)| (!fate.is_dropped).then(|| self.counted(message, *fate));
         let mut counted: Vec<Option<u32>> = messages.iter().zip(&plan.fates).map(count).collect();
         let held = counted.iter().flatten().copied().map(u64::from).sum::<u64>();
-        let mut total = u64::from(self.sheet.counting.reply_tokens) + instructions + held;
+        let mut total = u64::from(self.thresholds.counting.reply_tokens) + instructions + held;
         for spares_protected in [true, is_sane] {
             for unit in units(messages) {
                 if total <= tokens_max.into() {
@@ -183,7 +183,7 @@ impl TrimRule {
 
     /// Tokens of a message by the router's count, once it is cut.
     pub fn counted(&self, message: &TrimMessage, fate: MessageFate) -> u32 {
-        let counting = &self.sheet.counting;
+        let counting = &self.thresholds.counting;
         let text = fate.kept_chars.map_or(message.text_tokens, |kept| self.cut_tokens(message, kept));
         let calls = if self.params.fidelity == TrimSource::Sane { message.call_tokens } else { 0 };
         counting.message_tokens + counting.role_tokens + text + calls
@@ -191,7 +191,7 @@ impl TrimRule {
 
     /// Tokens of a text that was cut, its mark included.
     pub fn cut_tokens(&self, message: &TrimMessage, kept_chars: u32) -> u32 {
-        message.tokens_of(kept_chars) + self.sheet.cutting.suffix_tokens
+        message.tokens_of(kept_chars) + self.thresholds.cutting.suffix_tokens
     }
 }
 

@@ -74,7 +74,7 @@ pub fn summary(report: &TrimReport, is_whole: bool) -> Vec<String> {
 
 /// How caps and drops come about, with the numbers of the parameters.
 pub fn formulas(rule: &TrimRule) -> Vec<String> {
-    let (params, numbers) = (&rule.params, &rule.sheet.caps);
+    let (params, numbers) = (&rule.params, &rule.thresholds.caps);
     let (budget, base) = base(numbers, params.max_history_tokens);
     let tokens = |count: u32| thousands(count.into());
     let mut lines = vec![
@@ -110,7 +110,7 @@ pub fn formulas(rule: &TrimRule) -> Vec<String> {
     if !set.is_empty() {
         lines.push(format!("set instead of computed: {}", set.join(", ")));
     }
-    lines.extend(rule.sheet.report.explain_old_messages.iter().map(|&old| cap_example(rule, base, old)));
+    lines.extend(rule.thresholds.report.explain_old_messages.iter().map(|&old| cap_example(rule, base, old)));
     lines.push(drops(params));
     lines
 }
@@ -128,7 +128,7 @@ fn caps_set(params: &Params) -> Vec<String> {
 
 /// The caps where so many messages are old, on a request that continues no chain of tool calls.
 fn cap_example(rule: &TrimRule, base: u32, old_messages: u32) -> String {
-    let (params, numbers, old) = (&rule.params, &rule.sheet.caps, old_messages as usize);
+    let (params, numbers, old) = (&rule.params, &rule.thresholds.caps, old_messages as usize);
     let Caps { message_near, message_oldest, tool_near, tool_oldest } =
         Caps::new(numbers, params.max_history_tokens, old, params.overrides());
     let share = crowd_share(numbers, old);

@@ -27,7 +27,7 @@ use crate::whatif::sim::bill::Blind;
 use crate::whatif::sim::cost::Cost;
 use crate::whatif::sim::simulator::{SimulatedRun, Simulator};
 use crate::whatif::simulation::{Finished, PolicyShare, Ready, Simulation};
-use crate::whatif::workload::{Workload, oracle};
+use crate::whatif::workload::{Workload, cache_rules};
 
 /// Tools that a table shows.
 const TOOLS_SHOWN: usize = 12;
@@ -46,19 +46,20 @@ impl ReplayedLayers {
     /// Replays the layers under a configuration; where a reach is named, over what it could change.
     pub fn new(
         input: &Input,
-        laid: &ReplayInput,
+        source: &ReplayInput,
         timeline: &Timeline,
         settings: &Settings,
         reach: Option<&Reach>,
     ) -> Self {
         let places = places_in(timeline);
         let replayed = |extended: bool| {
-            let scenario = Scenario::new(settings, &laid.tape, laid.options(extended));
-            let scenario = reach.map_or(scenario.clone(), |reach| scenario.within(reach, &laid.tape));
-            sent(laid, &scenario, &places)
+            let scenario = Scenario::new(settings, &source.tape, source.options(extended));
+            let scenario = reach.map_or(scenario.clone(), |reach| scenario.within(reach, &source.tape));
+            sent(source, &scenario, &places)
         };
         let (published, extended) = input.pool.install(|| rayon::join(|| replayed(false), || replayed(true)));
-        let unstudied = laid.tape.responses.iter().filter(|response| response.outcome == TapeEntry::Unstudied).count();
+        let unstudied =
+            source.tape.responses.iter().filter(|response| response.outcome == TapeEntry::Unstudied).count();
         let aliases = input.vocabulary.tool_aliases.clone();
         Self { published: published.into(), extended: extended.into(), unstudied: unstudied as u64, aliases }
     }
@@ -85,16 +86,16 @@ fn places_in(timeline: &Timeline) -> IdMap<(Id, Id), u32> {
     known
 }
 
-fn sent(laid: &ReplayInput, scenario: &Scenario, places: &IdMap<(Id, Id), u32>) -> Vec<SentResult> {
+fn sent(source: &ReplayInput, scenario: &Scenario, places: &IdMap<(Id, Id), u32>) -> Vec<SentResult> {
     let call_of = |response: u32| {
-        let call = &laid.history.calls[response as usize];
+        let call = &source.history.calls[response as usize];
         places.get(&(call.message, call.id)).copied()
     };
     let mut sent = Vec::new();
-    replay_each(&laid.tape, scenario, &mut |index, decision| {
-        let response = &laid.tape.responses[index as usize];
+    replay_each(&source.tape, scenario, &mut |index, decision| {
+        let response = &source.tape.responses[index as usize];
         let counting = scenario.session(response).counting;
-        let baseline = counting.tokens(&laid.tape.facts_of(response).raw);
+        let baseline = counting.tokens(&source.tape.facts_of(response).raw);
         let points = match decision.what {
             SentAs::Reference(target) | SentAs::NearReference(target) => call_of(target).map(Points::At),
             SentAs::RangeReference => Some(Points::Lines),
@@ -150,15 +151,15 @@ pub struct Worth {
 
 impl Worth {
     /// Simulates the contexts with what this place would have sent.
-    pub fn new(reach: &Reach, settings: &Settings, laid: &ReplayInput, input: &mut Input) -> Result<Option<Self>> {
+    pub fn new(reach: &Reach, settings: &Settings, source: &ReplayInput, input: &mut Input) -> Result<Option<Self>> {
         let timeline = input.timeline(TimelineDetail::default())?;
         if timeline.requests.is_empty() {
             return Ok(None);
         }
-        let replayed = ReplayedLayers::new(input, laid, &timeline, settings, Some(reach));
+        let replayed = ReplayedLayers::new(input, source, &timeline, settings, Some(reach));
         let workload = Workload::new(timeline, None, &input.data, false, true)?;
         let configs = PolicyConfigs::load(&input.data)?;
-        let cache = oracle(&configs)?;
+        let cache = cache_rules(&configs)?;
         let params: Params = configs.sheet(Policy::Pipeline).params()?;
         let worth_percent_min = crate::replay::reach::worth_percent_min(&input.data)?;
         let (bill, sent, error) = input.pool.install(|| {

@@ -32,7 +32,7 @@ fn occasion(simulator: &Simulator<'_>, before: u32, index: u32) -> Cause {
     let class = simulator.priors[before as usize].class;
     let [before, request] = [before, index].map(|request| simulator.timeline.request(request));
     let has = |marks: Marks| request.marks.has(marks);
-    let slack = i64::from(simulator.oracle.params.slack_s) * 1_000;
+    let slack = i64::from(simulator.cache_rules.params.slack_s) * 1_000;
     let is_forked = before.chain != request.chain;
     let idle = match is_forked {
         true => request.start.saturating_sub(before.end),

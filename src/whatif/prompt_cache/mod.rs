@@ -40,7 +40,7 @@ use crate::whatif::simulation::{Finished, PolicyShare, Ready, Simulation};
 #[derive(Clone, PartialEq, Debug, Deserialize)]
 pub struct PromptCacheThresholds {
     #[serde(flatten)]
-    pub oracle: CacheRules,
+    pub cache_rules: CacheRules,
     /// Which variants stand beside the baseline, and when one wins.
     pub compare: Compare,
     /// What the simulation is held against.
@@ -92,30 +92,30 @@ impl PromptCacheThresholds {
 /// Runs everything. `simulator` has the parameters that were asked for.
 pub fn run(
     simulator: &Simulator<'_>,
-    sheet: &PromptCacheThresholds,
+    thresholds: &PromptCacheThresholds,
     prices: &Prices,
     cells: &CellRules,
 ) -> PromptCache {
-    let shipped = simulator.oracle.with(sheet.oracle.params);
+    let shipped = simulator.cache_rules.with(thresholds.cache_rules.params);
     let observed = simulator.under(&shipped);
     let baseline = observed.baseline();
     let predicted = Blind::new(&observed);
     let is_main = |request: &Request| simulator.timeline.chain(request.chain).place == Place::Main;
     let is_judged = |request: &Request| is_main(request) && is_held_out(simulator, request);
     let all = bill::compare(&observed, &predicted, |_| true);
-    let error = all.cost_error().size().max(sheet.compare.winner_percent_min / 100.0);
+    let error = all.cost_error().size().max(thresholds.compare.winner_percent_min / 100.0);
     let simulated = simulator.baseline();
     let compared = CostComparison::new(simulator, &baseline, &simulated, cells);
     let (billed, uncached) = bill::with_and_without_cache(simulator);
     let causes = causes::attribute(&observed);
     let expired = causes.get(&Cause::TtlExpiry).copied().unwrap_or_default();
-    let asks_of_workspace = simulator.oracle.params.report.workspace.is_on();
-    let tried = TriedSlacks::new(&observed, &sheet.fit, |request| is_held_out(simulator, request));
+    let asks_of_workspace = simulator.cache_rules.params.report.workspace.is_on();
+    let tried = TriedSlacks::new(&observed, &thresholds.fit, |request| is_held_out(simulator, request));
     let slack_s_fitted = tried.best();
-    let best = observed.oracle.with(Params { slack_s: slack_s_fitted, ..observed.oracle.params });
+    let best = observed.cache_rules.with(Params { slack_s: slack_s_fitted, ..observed.cache_rules.params });
     let fitted = Blind::new(&observed.under(&best));
     PromptCache {
-        bars: sheet.bars,
+        bars: thresholds.bars,
         billed,
         uncached,
         baseline: baseline.total(),
@@ -124,20 +124,20 @@ pub fn run(
         against_bill: all,
         against_bill_main: bill::compare(&observed, &predicted, is_main),
         slack_s_fitted,
-        weeks: tried.forecasts(sheet.fit.interval_percent / 100.0, sheet.fit.unknown_percent / 100.0),
-        weeks_promised: sheet.fit.interval_percent,
+        weeks: tried.forecasts(thresholds.fit.interval_percent / 100.0, thresholds.fit.unknown_percent / 100.0),
+        weeks_promised: thresholds.fit.interval_percent,
         against_bill_held_out: bill::compare(&observed, &fitted, is_judged),
-        best_per_session: best_per_session(simulator, &shipped, &baseline, &sheet.compare),
-        arms: arms(simulator, &shipped, &baseline, (&sheet.compare, cells), error),
-        idle_reads: idle_reads(simulator, prices, &sheet.compare.keepalive_s),
-        reference: reference::own(&observed, &baseline, &expired, &billed, &sheet.reference),
+        best_per_session: best_per_session(simulator, &shipped, &baseline, &thresholds.compare),
+        arms: arms(simulator, &shipped, &baseline, (&thresholds.compare, cells), error),
+        idle_reads: idle_reads(simulator, prices, &thresholds.compare.keepalive_s),
+        reference: reference::own(&observed, &baseline, &expired, &billed, &thresholds.reference),
         causes,
         stated: reference::stated(simulator),
-        hot_cache: other_models::hot_cache(simulator, &sheet.router),
+        hot_cache: other_models::hot_cache(simulator, &thresholds.router),
         threshold: other_models::threshold(simulator),
-        workspace: asks_of_workspace.then(|| other_models::workspace(simulator, &sheet.workspace)),
+        workspace: asks_of_workspace.then(|| other_models::workspace(simulator, &thresholds.workspace)),
         unpriced_models: money::unpriced_models(simulator.timeline, prices).into_keys().map(str::to_owned).collect(),
-        unlisted_minimum: unlisted(simulator.timeline, simulator.oracle),
+        unlisted_minimum: unlisted(simulator.timeline, simulator.cache_rules),
         without_usage: baseline.without_usage,
         compactions: simulator.timeline.boundaries.len() as u64,
     }
@@ -168,8 +168,8 @@ fn arms(
     ttl.chain(layout)
         .chain(keep)
         .map(|(name, params)| {
-            let oracle = shipped.with(params);
-            let run = simulator.under(&oracle).baseline();
+            let cache_rules = shipped.with(params);
+            let run = simulator.under(&cache_rules).baseline();
             let compared = CostComparison::new(simulator, baseline, &run, cells);
             CacheArm {
                 name,
@@ -219,16 +219,16 @@ fn best_per_session(
 }
 
 /// Models that the table of minimum prefixes does not list.
-pub fn unlisted(timeline: &Timeline, oracle: &CacheRules) -> Vec<String> {
+pub fn unlisted(timeline: &Timeline, cache_rules: &CacheRules) -> Vec<String> {
     let models: BTreeSet<String> = timeline.models(None).into_iter().map(|model| model.name).collect();
-    models.into_iter().filter(|model| !model.is_empty() && oracle.listed_minimum(model).is_none()).collect()
+    models.into_iter().filter(|model| !model.is_empty() && cache_rules.listed_minimum(model).is_none()).collect()
 }
 
 /// Break-even of keep-alive reads for every model and lifetime that the log wrote with, at the prices of the last such write.
 fn idle_reads(simulator: &Simulator<'_>, prices: &Prices, intervals_s: &[u32]) -> Vec<IdleReads> {
     let mut last: BTreeMap<(&str, CacheLifetime), Millis> = BTreeMap::new();
     for (_, request) in simulator.timeline.counted() {
-        let spent = bill::spent(request, simulator.oracle.cache.class_unknown);
+        let spent = bill::spent(request, simulator.cache_rules.cache.class_unknown);
         let written = [(CacheLifetime::FiveMinutes, spent.write_5m), (CacheLifetime::Hour, spent.write_1h)];
         for (class, _) in written.into_iter().filter(|(_, tokens)| *tokens > 0) {
             let at = last.entry((simulator.timeline.names.text(request.model), class)).or_insert(request.start);
@@ -329,8 +329,8 @@ pub static POLICY: PolicyEntry = PolicyEntry {
 };
 
 fn ready<'s>(_scene: &'s Simulation<'_>, configs: &PolicyConfigs) -> Result<Ready<'s>> {
-    let sheet = configs.sheet(Policy::PromptCache);
-    let sheet = PromptCacheThresholds::parse(&sheet.text(), sheet.place())?;
+    let file = configs.sheet(Policy::PromptCache);
+    let thresholds = PromptCacheThresholds::parse(&file.text(), file.place())?;
     let conclude = move |finished: &Finished<'_>| {
         let simulation = finished.simulation;
         // Beside other policies a lifetime is one row; the variants are for whoever asks about the cache alone.
@@ -338,13 +338,13 @@ fn ready<'s>(_scene: &'s Simulation<'_>, configs: &PolicyConfigs) -> Result<Read
             return PolicyShare::default();
         }
         // Variants are held against the cache as it was, whatever was set.
-        let shipped = PromptCacheThresholds { oracle: simulation.simulator.oracle.clone(), ..sheet };
-        let simulator = simulation.simulator.under(finished.oracle);
+        let shipped = PromptCacheThresholds { cache_rules: simulation.simulator.cache_rules.clone(), ..thresholds };
+        let simulator = simulation.simulator.under(finished.cache_rules);
         let found = run(&simulator, &shipped, &simulation.workload.prices, &simulation.workload.cells);
         let calibration = calibrate(&simulation.workload.timeline, &simulation.workload.sizes.rules);
         let hidden = unlogged(&simulation.simulator);
         // Under the cache as it was there is nothing to compare but the variants.
-        let headline = (*finished.oracle == *simulation.simulator.oracle && found.uncached.cost.units > 0)
+        let headline = (*finished.cache_rules == *simulation.simulator.cache_rules && found.uncached.cost.units > 0)
             .then(|| tables::headline(&found));
         PolicyShare {
             headline,

@@ -64,7 +64,7 @@ fn gap(simulator: &Simulator<'_>, index: u32) -> GapWarmth {
 
 fn charge(simulator: &Simulator<'_>, index: u32, gap: GapWarmth, usual: Option<u64>, model: &mut ThresholdModel) {
     let request = request(simulator, index);
-    let billed = Spent { uncached: 0, ..bill::spent(request, simulator.oracle.cache.class_unknown) };
+    let billed = Spent { uncached: 0, ..bill::spent(request, simulator.cache_rules.cache.class_unknown) };
     let (created, read) = (billed.write(), billed.read);
     let recoverable = gap == GapWarmth::Recoverable;
     let five = match recoverable {
@@ -149,7 +149,7 @@ pub fn hot_cache(simulator: &Simulator<'_>, rules: &HotCacheRules) -> HotCache {
             }
             let told = if hot { &mut found.hot } else { &mut found.cold_but_warm };
             told.count(warm);
-            let billed = bill::spent(request, simulator.oracle.cache.class_unknown);
+            let billed = bill::spent(request, simulator.cache_rules.cache.class_unknown);
             let rates = simulator.tariff.rates(request.model, request.start, request.context());
             paid += rates.cost(&billed).units;
             uncached += u128::from(rates.units.input) * u128::from(request.context());

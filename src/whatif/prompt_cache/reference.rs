@@ -206,7 +206,7 @@ pub fn stated(simulator: &Simulator<'_>) -> Vec<Stated> {
     }
     for request in timeline.requests.iter().filter(|request| known.contains(&timeline.session_of(request).id)) {
         let own = models.entry(model_id::normalise(timeline.names.text(request.model))).or_default();
-        let prompt = bill::spent(request, simulator.oracle.cache.class_unknown);
+        let prompt = bill::spent(request, simulator.cache_rules.cache.class_unknown);
         let spent = Spent { output: request.usage.output, ..prompt };
         own.logged_tokens += spent.prompt() + spent.output;
         own.logged += simulator.tariff.cost(request.model, request.start, &spent);

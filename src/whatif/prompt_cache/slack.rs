@@ -31,10 +31,10 @@ pub struct TriedSlacks(Vec<(u32, BTreeMap<i64, Reads>)>);
 impl TriedSlacks {
     /// Simulates the log under each slack. Of each run only sums are kept: all of them at once would fill the memory.
     pub fn new(observed: &Simulator<'_>, fit: &Fit, is_held_out: impl Fn(&Request) -> bool + Sync) -> Self {
-        let oracle = observed.oracle;
-        let slacks = if fit.slack_s.is_empty() { &[oracle.params.slack_s][..] } else { &fit.slack_s };
+        let cache_rules = observed.cache_rules;
+        let slacks = if fit.slack_s.is_empty() { &[cache_rules.params.slack_s][..] } else { &fit.slack_s };
         let under = |&slack_s: &u32| {
-            let cache = oracle.with(Params { slack_s, ..oracle.params });
+            let cache = cache_rules.with(Params { slack_s, ..cache_rules.params });
             (slack_s, by_week(&observed.under(&cache), &is_held_out))
         };
         Self(slacks.par_iter().with_max_len(1).map(under).collect())

@@ -43,7 +43,8 @@ pub fn with_and_without_cache(simulator: &Simulator<'_>) -> (Total, Total) {
 /// Every request with usage, as billed.
 fn billed<'g>(simulator: &'g Simulator<'_>) -> impl Iterator<Item = (&'g Request, Spent, Cost)> {
     simulator.timeline.billed().map(|(_, request)| {
-        let spent = Spent { output: simulator.answer(request), ..spent(request, simulator.oracle.cache.class_unknown) };
+        let spent =
+            Spent { output: simulator.answer(request), ..spent(request, simulator.cache_rules.cache.class_unknown) };
         (request, spent, simulator.tariff.cost(request.model, request.start, &spent))
     })
 }
@@ -57,7 +58,7 @@ pub fn compare(simulator: &Simulator<'_>, run: &Blind, counts: impl Fn(&Request)
         if !counts(request) {
             continue;
         }
-        let billed = spent(request, simulator.oracle.cache.class_unknown);
+        let billed = spent(request, simulator.cache_rules.cache.class_unknown);
         found.requests += 1;
         found.read_billed += billed.read;
         found.read_simulated += priced.spent().read;
@@ -99,11 +100,11 @@ impl Blind {
 /// The log as simulated by what can be known before each bill, with or without what is lost for no reason. What somebody has
 /// switched off stays so.
 fn foretold(simulator: &Simulator<'_>, unforeseen: Switch) -> SimulatedRun {
-    let set = simulator.oracle.params;
+    let set = simulator.cache_rules.params;
     let hidden_forks = if set.hidden_forks == HiddenForks::Off { HiddenForks::Off } else { HiddenForks::Estimated };
     let unforeseen = if set.unforeseen == Switch::On { unforeseen } else { Switch::Off };
     let params = Params { hidden_forks, unforeseen, ..set };
-    simulator.under(&simulator.oracle.with(params)).baseline()
+    simulator.under(&simulator.cache_rules.with(params)).baseline()
 }
 
 /// The reads as foretold, without what is lost for no reason.

@@ -78,7 +78,7 @@ struct StaticPrefix {
 /// The cache as one chain sees it.
 #[derive(Debug)]
 pub struct PrefixCache<'a> {
-    oracle: &'a CacheRules,
+    rules: &'a CacheRules,
     /// By length.
     entries: Vec<CachedPrefix>,
     /// Oldest first; a hit takes the place of those of its model that reached no further.
@@ -109,9 +109,9 @@ pub struct KeptAlive {
 
 impl<'a> PrefixCache<'a> {
     /// An empty cache.
-    pub fn new(oracle: &'a CacheRules) -> Self {
+    pub fn new(rules: &'a CacheRules) -> Self {
         let (entries, renewed, stills) = (Vec::new(), Vec::new(), Vec::new());
-        Self { oracle, entries, renewed, hits: 0, stills, edition: None, last: None }
+        Self { rules, entries, renewed, hits: 0, stills, edition: None, last: None }
     }
 
     /// Forgets everything: a chain begins.
@@ -123,7 +123,7 @@ impl<'a> PrefixCache<'a> {
     }
 
     fn params(&self) -> &Params {
-        &self.oracle.params
+        &self.rules.params
     }
 
     /// Whether what was last used then is alive at a time.
@@ -282,7 +282,7 @@ impl<'a> PrefixCache<'a> {
 
     /// Only the static prefix is marked.
     fn still_only(&self, ask: &CacheRequest, live: Option<u64>, class: CacheLifetime) -> Spent {
-        let again = if self.params().double_system.is_on() { self.oracle.cache.system_tokens } else { 0 };
+        let again = if self.params().double_system.is_on() { self.rules.cache.system_tokens } else { 0 };
         let still = ask.still.min(ask.context);
         if still < ask.min_cacheable {
             return Spent { uncached: ask.context + again, ..Spent::default() };

@@ -22,7 +22,7 @@ const VERSIONS_PER_RANGE: u32 = 10;
 /// One request of a run beside its bill.
 fn apart(simulator: &Simulator<'_>, priced: &Priced) -> Apart {
     let request = simulator.timeline.request(priced.request);
-    let billed = bill::spent(request, simulator.oracle.cache.class_unknown);
+    let billed = bill::spent(request, simulator.cache_rules.cache.class_unknown);
     let simulated = Spent { output: 0, ..priced.spent() };
     let cost = |spent: &Spent| simulator.tariff.cost(request.model, request.start, spent);
     Apart {

@@ -163,7 +163,7 @@ pub struct Simulator<'a> {
     /// The requests.
     pub timeline: &'a Timeline,
     pub sizes: &'a BlockSizes,
-    pub oracle: &'a CacheRules,
+    pub cache_rules: &'a CacheRules,
     /// Prices by symbol.
     pub tariff: Tariff<'a>,
     /// What is known of each request before its bill.
@@ -177,25 +177,25 @@ pub struct Simulator<'a> {
 
 impl<'a> Simulator<'a> {
     /// Learns what is known before each request, over all sessions.
-    pub fn new(timeline: &'a Timeline, sizes: &'a BlockSizes, oracle: &'a CacheRules, prices: &'a Prices) -> Self {
+    pub fn new(timeline: &'a Timeline, sizes: &'a BlockSizes, cache_rules: &'a CacheRules, prices: &'a Prices) -> Self {
         Self {
             timeline,
             sizes,
-            oracle,
+            cache_rules,
             tariff: Tariff::new(prices, &timeline.names),
-            priors: sizes.priors(timeline, oracle.cache.class_unknown),
+            priors: sizes.priors(timeline, cache_rules.cache.class_unknown),
             answers: false,
-            min_cacheable: minima(timeline, oracle),
+            min_cacheable: minima(timeline, cache_rules),
             largest: laid_out::largest(timeline, sizes).into(),
         }
     }
 
     /// The same simulator under another cache. What was learned is kept: it does not depend on parameters.
-    pub fn under<'b>(&self, oracle: &'b CacheRules) -> Simulator<'b>
+    pub fn under<'b>(&self, cache_rules: &'b CacheRules) -> Simulator<'b>
     where
         'a: 'b,
     {
-        Simulator { oracle, min_cacheable: minima(self.timeline, oracle), ..self.clone() }
+        Simulator { cache_rules, min_cacheable: minima(self.timeline, cache_rules), ..self.clone() }
     }
 
     /// The same simulator, on which answers count or do not.
@@ -221,7 +221,7 @@ impl<'a> Simulator<'a> {
 
     /// A run of contexts that do not depend on the cache, as it would be billed if nothing were cached.
     pub fn uncached(&self, run: &SimulatedRun) -> SimulatedRun {
-        let CacheRules { params, cache, .. } = self.oracle;
+        let CacheRules { params, cache, .. } = self.cache_rules;
         let twice = if params.double_system.is_on() { cache.system_tokens } else { 0 };
         let priced = |priced: &Priced| {
             let request = self.timeline.request(priced.request);
@@ -248,7 +248,7 @@ impl<'a> Simulator<'a> {
     ) -> SimulatedRun {
         let mut driver = Driver {
             simulator: self,
-            cache: PrefixCache::new(self.oracle),
+            cache: PrefixCache::new(self.cache_rules),
             stages,
             watch,
             logged: ContextView::default(),
@@ -274,8 +274,8 @@ impl<'a> Simulator<'a> {
     }
 }
 
-fn minima(timeline: &Timeline, oracle: &CacheRules) -> Vec<u64> {
-    timeline.names.texts().iter().map(|model| oracle.min_cacheable(model)).collect()
+fn minima(timeline: &Timeline, cache_rules: &CacheRules) -> Vec<u64> {
+    timeline.names.texts().iter().map(|model| cache_rules.min_cacheable(model)).collect()
 }
 
 /// The request before in the chain.
@@ -496,7 +496,7 @@ impl Driver<'_, '_, '_> {
     /// What is to be expected of a request if prefixes are lost now and then for no reason in the log: that share of what is
     /// read behind the static prefix is written again.
     fn expected(&self, foreseen: Spent, ask: &CacheRequest, prior: &Prior) -> Spent {
-        let CacheRules { params, cache, .. } = self.simulator.oracle;
+        let CacheRules { params, cache, .. } = self.simulator.cache_rules;
         let Some(unforeseen) = prior.unforeseen.filter(|_| params.unforeseen.is_on()) else { return foreseen };
         let lost = unforeseen.expected(foreseen.read.saturating_sub(ask.still), &cache.unforeseen_weight);
         Spent { read: foreseen.read - lost, ..foreseen } + written(lost, self.cache.tail_class(ask.class))
@@ -555,7 +555,7 @@ impl Driver<'_, '_, '_> {
 
     /// How much of the context about to be sent was there before. `parted` is what [`Driver::parted`] says.
     fn common(&self, index: u32, opens: bool, still: u64, parted: Option<u64>) -> Common {
-        let params = &self.simulator.oracle.params;
+        let params = &self.simulator.cache_rules.params;
         let request = self.simulator.timeline.request(index);
         let alone = if params.cross_session.is_on() { still } else { 0 };
         let segment = &self.simulator.timeline.segments[request.segment as usize];
@@ -611,12 +611,12 @@ impl Driver<'_, '_, '_> {
         let shrunk = before.saturating_sub(request.context());
         // At a human turn thinking is left out of the answer before. A hidden request may have cached what is left, unless
         // the answer never ended. Within a turn only a clearing that is not logged makes a context much shorter.
-        let forks =
-            self.simulator.priors[index as usize].fork && self.simulator.oracle.params.hidden_forks != HiddenForks::Off;
+        let forks = self.simulator.priors[index as usize].fork
+            && self.simulator.cache_rules.params.hidden_forks != HiddenForks::Off;
         match (has(Marks::HUMAN), forks && !has(Marks::INTERRUPT) && !has(Marks::RESUME)) {
             (true, true) => ContextChange::Stripped,
             (true, false) => ContextChange::Rewritten,
-            (false, _) if shrunk >= self.simulator.oracle.cache.clearing_tokens_min => ContextChange::Rewritten,
+            (false, _) if shrunk >= self.simulator.cache_rules.cache.clearing_tokens_min => ContextChange::Rewritten,
             (false, _) => ContextChange::Grown,
         }
     }
@@ -665,7 +665,7 @@ impl Driver<'_, '_, '_> {
         }
         let believed = self.simulator.priors[index as usize].fork.then_some(None);
         let cached = last.usage.cache_read + last.usage.cache_creation;
-        match self.simulator.oracle.params.hidden_forks {
+        match self.simulator.cache_rules.params.hidden_forks {
             HiddenForks::Off => None,
             HiddenForks::Estimated => believed,
             // A read of exactly what was written says that there was none; a smaller one says nothing.

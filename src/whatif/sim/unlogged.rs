@@ -59,7 +59,7 @@ fn forks(simulator: &Simulator<'_>) -> UnloggedCalls {
 
 /// The calls of summarisers, priced.
 fn summaries(simulator: &Simulator<'_>) -> UnloggedCalls {
-    let slack_s = simulator.oracle.params.slack_s;
+    let slack_s = simulator.cache_rules.params.slack_s;
     let mut sum = UnloggedCalls::default();
     for SummariserCall { before, spent } in
         summariser_calls(simulator.timeline, &simulator.sizes.tokens, slack_s.into())

@@ -18,9 +18,7 @@ use crate::shell::arguments::InputArgs;
 use crate::shell::context::Context;
 use crate::shell::window;
 use crate::telemetry::log::EventLog;
-use crate::whatif::client::realised::{
-    ActualChange, HistoryRules, JointChange, ReachedProjects, SettingChange, realised,
-};
+use crate::whatif::client::actual::{ActualChange, HistoryRules, JointChange, ReachedProjects, SettingChange, actual};
 use crate::whatif::sim::money::Prices;
 
 /// All that was recorded.
@@ -93,7 +91,7 @@ pub fn billed(
     let all: Vec<SettingChange> = changes.iter().map(of_change).collect();
     let came = |(place, (_, change)): (usize, &(&JournalEntry, &JointChange<'_>))| {
         let forecast = change.forecast.as_ref()?;
-        Some(realised(&timeline, &prices, (&all, place), forecast, &rules))
+        Some(actual(&timeline, &prices, (&all, place), forecast, &rules))
     };
     Ok(changes.iter().enumerate().map(came).collect())
 }

@@ -23,7 +23,7 @@ use crate::settings::journal_path;
 use crate::shell::arguments::{InputArgs, OutputArgs};
 use crate::shell::context::Context;
 use crate::telemetry::log::EventLog;
-use crate::whatif::client::realised::{ActualChange, JointChange, joint_changes};
+use crate::whatif::client::actual::{ActualChange, JointChange, joint_changes};
 
 /// List the changes that devboy wrote, with what each was expected to save and what was saved until the next one.
 ///

@@ -13,7 +13,7 @@ use crate::report::table::{Table, TableBuilder, TableFormat};
 use crate::rules::report as findings;
 use crate::settings::entries::{Journal, JournalChange, JournalEntry};
 use crate::shell::context::Context;
-use crate::whatif::client::realised::{ActualChange, CameTrue, JointChange};
+use crate::whatif::client::actual::{ActualChange, CameTrue, JointChange};
 
 /// What the columns mean, and why some are empty.
 pub(super) fn tell(

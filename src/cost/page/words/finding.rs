@@ -131,7 +131,7 @@ impl Telling<'_> {
                 names.push(name);
             }
         }
-        let rest = names.split_off(names.len().min(self.top.unwrap_or(self.sheet.names_max)));
+        let rest = names.split_off(names.len().min(self.top.unwrap_or(self.thresholds.names_max)));
         let others =
             (!rest.is_empty()).then(|| format!(" and {}", counted(rest.len() as u64, &format!("other {kind}"))));
         names.join(", ") + &others.unwrap_or_default()

@@ -25,7 +25,7 @@ pub struct Telling<'p> {
     /// Names of projects.
     pub names: PageNames,
     /// Numbers.
-    pub sheet: &'p FindingThresholds,
+    pub thresholds: &'p FindingThresholds,
     /// Most findings and names.
     pub top: Option<usize>,
     /// Arguments with which other commands see the same logs.
@@ -66,7 +66,7 @@ pub enum StandingSetting {
 
 impl Telling<'_> {
     fn findings_max(&self) -> usize {
-        self.top.unwrap_or(self.sheet.findings_max)
+        self.top.unwrap_or(self.thresholds.findings_max)
     }
 
     /// The findings that are told: those from which something follows.
@@ -87,7 +87,7 @@ impl Telling<'_> {
         let when = match &spent.days {
             None => "at no known time".to_owned(),
             Some((first, last)) if self.is_cut => {
-                format!("in the {} days up to {last} (first request {first})", self.sheet.days)
+                format!("in the {} days up to {last} (first request {first})", self.thresholds.days)
             }
             Some((first, last)) => {
                 let span = spent.span_days.max(0).unsigned_abs();
@@ -117,8 +117,8 @@ impl Telling<'_> {
 
     /// "$12.30 a month", if the window is long enough to say so.
     pub fn a_month(&self, value: f64) -> Option<String> {
-        (self.days >= self.sheet.month_days_min)
-            .then(|| format!("{} a month", usd(value * self.sheet.days_per_month / self.days as f64)))
+        (self.days >= self.thresholds.month_days_min)
+            .then(|| format!("{} a month", usd(value * self.thresholds.days_per_month / self.days as f64)))
     }
 
     /// A command about the same logs.
@@ -143,7 +143,7 @@ impl Telling<'_> {
     /// Of these, the ones that are told.
     fn told_unsettable(&self) -> impl Iterator<Item = &BillFinding> {
         let unsettable = self.page.findings.iter().filter(|finding| !finding.is_actionable);
-        unsettable.take(self.top.unwrap_or(self.sheet.nothing_to_set_max))
+        unsettable.take(self.top.unwrap_or(self.thresholds.nothing_to_set_max))
     }
 
     /// How often the intervals of the page hold, where some are over few sessions: those of a part, or of subagents, are over fewer
@@ -201,7 +201,7 @@ impl Telling<'_> {
     }
 
     fn told_losers(&self) -> impl Iterator<Item = &Loser> {
-        self.page.not_worth.iter().take(self.top.unwrap_or(self.sheet.names_max))
+        self.page.not_worth.iter().take(self.top.unwrap_or(self.thresholds.names_max))
     }
 
     /// The command that the figures of something that does not pay come from.

@@ -76,7 +76,7 @@ impl Telling<'_> {
     fn largest(&self, sums: &BTreeMap<String, Amount>, noun: &str) -> String {
         let mut rows = by_money(sums);
         rows.retain(|(_, amount)| amount.nano_usd > 0);
-        let most = self.top.unwrap_or(self.sheet.names_max);
+        let most = self.top.unwrap_or(self.thresholds.names_max);
         let (told, rest) = rows.split_at(most.min(rows.len()));
         let mut parts: Vec<String> =
             told.iter().map(|(name, amount)| format!("{name} {}", usd(amount.usd()))).collect();

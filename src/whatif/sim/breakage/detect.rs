@@ -24,15 +24,15 @@ pub struct Detectors<'a> {
     /// Sizes of [`Timeline::blocks`], one each.
     pub tokens: &'a [u32],
     /// The numbers.
-    pub sheet: &'a BreakageThresholds,
+    pub thresholds: &'a BreakageThresholds,
     /// Which calls are about which files.
     pub files: Files,
 }
 
 impl<'a> Detectors<'a> {
     /// Looks the calls through once.
-    pub fn new(timeline: &'a Timeline, tokens: &'a [u32], sheet: &'a BreakageThresholds) -> Self {
-        Self { timeline, tokens, sheet, files: Files::of(timeline, &sheet.tools) }
+    pub fn new(timeline: &'a Timeline, tokens: &'a [u32], thresholds: &'a BreakageThresholds) -> Self {
+        Self { timeline, tokens, thresholds, files: Files::of(timeline, &thresholds.tools) }
     }
 
     /// Appends what the answer to `request` needed of the log's context and the sent one no longer shows.

@@ -92,26 +92,26 @@ impl Files {
 }
 
 /// Measures every edit of the timeline. The current turn has age 0.
-pub fn edit_ages(timeline: &Timeline, sheet: &BreakageThresholds) -> EditAges {
+pub fn edit_ages(timeline: &Timeline, thresholds: &BreakageThresholds) -> EditAges {
     let edits = timeline.counted_references().filter(|reference| reference.kind == ReferenceKind::EditSource);
     let ages: Vec<Option<u32>> = edits.map(|edit| age(timeline, edit)).collect();
     let between = |from: u32, to: Option<u32>| {
         let inside = ages.iter().flatten().filter(|&&age| age >= from && to.is_none_or(|to| age <= to)).count();
         inside as u64
     };
-    let rows = sheet.ages.from.iter().enumerate().map(|(place, &from)| {
-        let to = sheet.ages.from.get(place + 1).map(|&next| next - 1);
+    let rows = thresholds.ages.from.iter().enumerate().map(|(place, &from)| {
+        let to = thresholds.ages.from.get(place + 1).map(|&next| next - 1);
         SourceAgeRow { from, to, edits: between(from, to) }
     });
     let all = ages.len() as u64;
-    let risk = sheet.risk.iter().map(|point| {
+    let risk = thresholds.risk.iter().map(|point| {
         let at_risk = Share::new(between(point.kept_turns, None), all);
         let distance = (at_risk.value() * 100.0 - point.expected_percent).abs();
         RiskRow {
             kept_turns: point.kept_turns,
             at_risk,
             expected_percent: point.expected_percent,
-            is_met: (all > 0).then_some(distance <= sheet.bars.risk_tolerance_points),
+            is_met: (all > 0).then_some(distance <= thresholds.bars.risk_tolerance_points),
         }
     });
     EditAges {
@@ -138,7 +138,7 @@ pub fn turn_of(timeline: &Timeline, block: u32) -> u32 {
 }
 
 /// Counts the readings within the sheet's number of tool calls after each compaction, and the rest as the control.
-pub fn rereads(timeline: &Timeline, files: &Files, sheet: &BreakageThresholds) -> Rereads {
+pub fn rereads(timeline: &Timeline, files: &Files, thresholds: &BreakageThresholds) -> Rereads {
     let elsewhere = Share::new(0, 0);
     let mut found = Rereads { compactions: 0, compactions_with_one: 0, reads: 0, reads_again: 0, elsewhere };
     let mut is_after = vec![false; timeline.calls.len()];
@@ -152,7 +152,7 @@ pub fn rereads(timeline: &Timeline, files: &Files, sheet: &BreakageThresholds) -
         let calls = (boundary.request..end.unwrap_or(requests.end)).flat_map(|request| calls_of(timeline, request));
         let old = timeline.request(boundary.request).inputs.start;
         let mut again = 0;
-        for call in calls.take(sheet.report.calls_after) {
+        for call in calls.take(thresholds.report.calls_after) {
             is_after[call] = true;
             if files.access[call] == Access::Read {
                 found.reads += 1;

@@ -233,7 +233,7 @@ pub fn tally(detectors: &Detectors<'_>, breaks: &[Break], requests: u64) -> Brea
 }
 
 fn count(detectors: &Detectors<'_>, class: BreakClass, events: &[&Break], requests: u64) -> ClassCount {
-    let Detectors { timeline, sheet, .. } = detectors;
+    let Detectors { timeline, thresholds, .. } = detectors;
     let session = |event: &&Break| timeline.session_of_chain(timeline.request(event.request).chain);
     let sessions: BTreeSet<u32> = events.iter().map(session).collect();
     ClassCount {
@@ -245,7 +245,7 @@ fn count(detectors: &Detectors<'_>, class: BreakClass, events: &[&Break], reques
         per_1k_requests: events.len() as f64 * 1000.0 / requests.max(1) as f64,
         reread_tokens: events.iter().map(|event| event.reread_tokens).sum(),
         control: control(detectors, class),
-        examples: events.iter().take(sheet.report.examples_max).map(|event| example(timeline, event)).collect(),
+        examples: events.iter().take(thresholds.report.examples_max).map(|event| example(timeline, event)).collect(),
     }
 }
 

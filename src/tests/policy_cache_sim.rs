@@ -30,9 +30,9 @@ fn prices() -> Prices {
 }
 
 fn simulated(timeline: &Timeline, change: impl FnOnce(&mut Params)) -> SimulatedRun {
-    let mut oracle = shipped();
-    change(&mut oracle.params);
-    Simulator::new(timeline, &sizes(timeline), &oracle, &prices()).baseline()
+    let mut cache_rules = shipped();
+    change(&mut cache_rules.params);
+    Simulator::new(timeline, &sizes(timeline), &cache_rules, &prices()).baseline()
 }
 
 fn reads_and_writes(run: &SimulatedRun) -> Vec<(u64, u64)> {
@@ -334,8 +334,8 @@ fn a_fork_reads_what_was_sent_to_its_original_as_far_as_it_begins_so() {
     log.session("a", "/p").human(40_000).ask(0, 60_000, 0).says(1_000).wait(2);
     log.agent("fork").back_to(0).human(400).ask(60_000, 350, 0);
     let timeline = log.done();
-    let (oracle, sizes, prices) = (shipped(), sizes(&timeline), prices());
-    let simulator = Simulator::new(&timeline, &sizes, &oracle, &prices);
+    let (cache_rules, sizes, prices) = (shipped(), sizes(&timeline), prices());
+    let simulator = Simulator::new(&timeline, &sizes, &cache_rules, &prices);
     let read = |chains| {
         let stage: Box<dyn Stage> = Box::new(Halved { chains, is_halved: false });
         reads_and_writes(&simulator.run(simulator.chains(), &mut [stage], None))[1].0
@@ -369,7 +369,7 @@ fn knobs_are_read_as_written_and_senseless_ones_named() {
         let text = Data::default().text("policies/prompt_cache.toml").unwrap();
         let key = line.split(" =").next().unwrap();
         let lines = text.lines().map(|held| if held.starts_with(&format!("{key} =")) { line } else { held });
-        fitting::<CacheRules>(&lines.collect::<Vec<_>>().join("\n"), "p.toml").map(|oracle| oracle.params)
+        fitting::<CacheRules>(&lines.collect::<Vec<_>>().join("\n"), "p.toml").map(|cache_rules| cache_rules.params)
     };
     assert_eq!(params("ttl = \"mixed:static=1h,tail=5m\"").unwrap().ttl.to_string(), "mixed:static=1h,tail=5m");
     assert_eq!(params("min_cacheable = 7").unwrap().min_cacheable, MinCacheable::Tokens(7));
@@ -428,11 +428,11 @@ fn a_stage_that_changes_the_head_leaves_only_the_static_prefix() {
         log.calls("Bash", "", 100).wait(1).result(400).ask(20_000 + 200 * (request - 1), 200, 0);
     }
     let timeline = log.done();
-    let (oracle, prices, sizes) = (shipped(), prices(), sizes(&timeline));
-    let ground = Simulator::new(&timeline, &sizes, &oracle, &prices);
+    let (cache_rules, prices, sizes) = (shipped(), prices(), sizes(&timeline));
+    let simulator = Simulator::new(&timeline, &sizes, &cache_rules, &prices);
     let mut stages: Vec<Box<dyn Stage>> = vec![Box::new(Newest(2))];
-    let run = ground.run(0..1, &mut stages, None);
-    let still = ground.priors[5].still;
+    let run = simulator.run(0..1, &mut stages, None);
+    let still = simulator.priors[5].still;
     for priced in &run.requests[1..] {
         assert_eq!((priced.spent().read, priced.shared()), (still, still));
         assert!(priced.spent().prompt() < 20_300, "{priced:?}");
@@ -598,38 +598,38 @@ proptest! {
     /// Chains are independent: whoever runs them in parts, in any parts, gets the same.
     #[test]
     fn parts_put_together_are_the_whole(timeline in stories(), cut in 0_u32..4) {
-        let (oracle, prices, sizes) = (shipped(), prices(), sizes(&timeline));
-        let ground = Simulator::new(&timeline, &sizes, &oracle, &prices);
+        let (cache_rules, prices, sizes) = (shipped(), prices(), sizes(&timeline));
+        let simulator = Simulator::new(&timeline, &sizes, &cache_rules, &prices);
         let all = timeline.chains.len() as u32;
         let cut = cut.min(all);
-        let mut parts = ground.run(0..cut, &mut [], None);
-        let later = ground.run(cut..all, &mut [], None);
+        let mut parts = simulator.run(0..cut, &mut [], None);
+        let later = simulator.run(cut..all, &mut [], None);
         parts.requests.extend(later.requests);
         parts.extra.extend(later.extra);
         parts.without_usage += later.without_usage;
-        prop_assert_eq!(parts, ground.baseline());
+        prop_assert_eq!(parts, simulator.baseline());
     }
 
     /// The short cut for runs without stages and the full way are two ways to the same.
     #[test]
     fn a_stage_that_changes_nothing_changes_nothing(timeline in stories(), layout in any_layout()) {
-        let mut oracle = shipped();
-        oracle.params.layout = layout;
+        let mut cache_rules = shipped();
+        cache_rules.params.layout = layout;
         let (prices, sizes) = (prices(), sizes(&timeline));
-        let ground = Simulator::new(&timeline, &sizes, &oracle, &prices);
+        let simulator = Simulator::new(&timeline, &sizes, &cache_rules, &prices);
         let mut stages: Vec<Box<dyn Stage>> = vec![Box::new(Idle)];
-        prop_assert_eq!(ground.run(0..timeline.chains.len() as u32, &mut stages, None), ground.baseline());
+        prop_assert_eq!(simulator.run(0..timeline.chains.len() as u32, &mut stages, None), simulator.baseline());
     }
 
     /// Another chain can share the static prefix, and nothing behind it.
     #[test]
     fn two_chains_never_share_more_than_the_static_prefix(timeline in stories()) {
-        let (oracle, prices, sizes) = (shipped(), prices(), sizes(&timeline));
-        let ground = Simulator::new(&timeline, &sizes, &oracle, &prices);
-        let run = ground.baseline();
+        let (cache_rules, prices, sizes) = (shipped(), prices(), sizes(&timeline));
+        let simulator = Simulator::new(&timeline, &sizes, &cache_rules, &prices);
+        let run = simulator.baseline();
         for chain in &timeline.chains {
             let first = run.requests.iter().find(|priced| chain.requests.contains(&priced.request)).unwrap();
-            prop_assert!(first.spent().read <= ground.priors[first.request as usize].still);
+            prop_assert!(first.spent().read <= simulator.priors[first.request as usize].still);
         }
     }
 }

@@ -308,7 +308,7 @@ impl SideSums {
 
 /// Holds the forecast of one of the changes against what was billed. `changes` are all that are known, in the order in which they
 /// were written.
-pub fn realised(
+pub fn actual(
     timeline: &Timeline,
     prices: &Prices,
     (changes, place): (&[SettingChange], usize),
