@@ -34,13 +34,13 @@ fn put_together(file: FileTimeline) {
 }
 
 fuzz_target!(|bytes: &[u8]| {
-    let gauge = || -> Box<dyn TokenCounter> { Box::new(Bytes) };
+    let token_counter = || -> Box<dyn TokenCounter> { Box::new(Bytes) };
     let guide = TimelineGuide {
         vocabulary: &WORDS,
         endpoints: &ENDPOINTS,
         rules: &RULES,
         with_words: true,
-        gauge: Some(&gauge),
+        token_counter: Some(&token_counter),
     };
     let (mut file, counters) = read_stream(bytes, guide);
     assert_eq!(counters.lines, bytes.split_inclusive(|&byte| byte == b'\n').count() as u64);

@@ -90,11 +90,8 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<()> {
     let planners = mined_planners::planners(&stage, &input.data)?;
     if args.planning.intent {
         let models = planners.iter().flat_map(|planner| planner.models.iter()).map(|(_, known)| &known.model);
-        stage.intents = Some(Intents::new(
-            &stage.history,
-            &input.timeline(TimelineDetail { words: true, ..TimelineDetail::default() })?,
-            models,
-        ));
+        let detail = TimelineDetail { words: true, ..TimelineDetail::default() };
+        stage.intents = Some(Intents::new(&stage.history, &input.timeline(detail)?, models));
     }
     input.tell(&args.asked.output, context)?;
     tell(args, &stage, &planners, context)?;

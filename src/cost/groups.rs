@@ -25,7 +25,7 @@ pub enum CostKey {
     /// What kind of file calls name.
     FileKind,
     /// How calls ended: those that failed, those that were made once more right after, files read again though nothing had
-    /// changed, all others.
+    /// changed, all others; what is no call, in one row.
     Outcome,
     /// The directory that a session began in.
     Project,

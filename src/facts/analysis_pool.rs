@@ -38,7 +38,7 @@ impl AnalysisPool {
     pub fn begin(&self) -> Box<dyn BodyStudy + '_> {
         let analyzer = self.idle.lock().ok().and_then(|mut idle| idle.pop());
         let analyzer = analyzer.unwrap_or_else(|| BodyAnalyzer::new(self.vocabularies, self.params));
-        Box::new(Analyst { analysis: self, analyzer: Some(analyzer), found: Vec::new() })
+        Box::new(Analyst { pool: self, analyzer: Some(analyzer), found: Vec::new() })
     }
 
     /// The facts found, by name of the body.
@@ -58,7 +58,7 @@ fn shard(id: Id) -> usize {
 }
 
 struct Analyst<'s> {
-    analysis: &'s AnalysisPool,
+    pool: &'s AnalysisPool,
     /// Given back at the end.
     analyzer: Option<BodyAnalyzer>,
     found: Vec<BodyFacts>,
@@ -66,7 +66,7 @@ struct Analyst<'s> {
 
 impl BodyStudy for Analyst<'_> {
     fn body(&mut self, id: Id, text: &[u8]) {
-        if let Some(analyzer) = self.analyzer.as_mut().filter(|_| self.analysis.is_new(id)) {
+        if let Some(analyzer) = self.analyzer.as_mut().filter(|_| self.pool.is_new(id)) {
             self.found.push(analyzer.facts(id, text));
         }
     }
@@ -78,14 +78,14 @@ impl BodyStudy for Analyst<'_> {
     fn rest(&mut self, id: Id, text: &[u8]) {
         if let Some(analyzer) = self.analyzer.as_mut() {
             let facts = analyzer.rest(id, text);
-            self.found.extend(self.analysis.is_new(id).then_some(facts));
+            self.found.extend(self.pool.is_new(id).then_some(facts));
         }
     }
 
     fn quote(&mut self, message: Id, call: Id, text: &str) {
         let body = BodyFacts::quoted_by(message, call);
-        if self.analysis.is_new(body) {
-            let (counted, texts) = (self.analysis.vocabularies, quotable::quoted_texts(text));
+        if self.pool.is_new(body) {
+            let (counted, texts) = (self.pool.vocabularies, quotable::quoted_texts(text));
             self.found.push(BodyFacts { body, counted, texts, ..BodyFacts::default() });
         }
     }
@@ -103,10 +103,10 @@ impl BodyStudy for Analyst<'_> {
 
 impl Drop for Analyst<'_> {
     fn drop(&mut self) {
-        if let (Some(analyzer), Ok(mut idle)) = (self.analyzer.take(), self.analysis.idle.lock()) {
+        if let (Some(analyzer), Ok(mut idle)) = (self.analyzer.take(), self.pool.idle.lock()) {
             idle.push(analyzer);
         }
-        if let Ok(mut found) = self.analysis.found.lock() {
+        if let Ok(mut found) = self.pool.found.lock() {
             found.append(&mut self.found);
         }
     }

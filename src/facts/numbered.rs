@@ -1,7 +1,7 @@
 //! Numbered lines (` 12→text`, `12<tab>text`), the layout in which files are shown: what stands in front of the text,
 //! where the lines are, and the body cut where no token spans the cut: each numbered line by itself, everything else in
 //! between. A line feed ends a token unless another one (or, in some vocabularies, a slash) follows, and a numbered
-//! line begins with a blank or a digit; so the tokens of the stretches add up to those of the body, and the cost of a
+//! line begins with a blank or a digit; so the tokens of the segments add up to those of the body, and the cost of a
 //! body in which some lines are replaced by hints follows from the facts.
 
 use std::ops::Range;
@@ -83,7 +83,7 @@ pub fn has_sequence(body: &str) -> bool {
 /// How every reference to lines begins: a body with such a line of its own is left as it is.
 const HINT_START: &str = "> [range-ref: ";
 
-/// One stretch of a body.
+/// One segment of a body.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct BodySegment<'a> {
     /// The number of the line; 0 for other text, and for a line whose number stood before.
@@ -92,7 +92,7 @@ pub struct BodySegment<'a> {
     pub text: &'a str,
 }
 
-/// The stretches of a body; none unless it has numbered lines that hints could stand for.
+/// The segments of a body; none unless it has numbered lines that hints could stand for.
 pub fn segments(body: &str) -> Vec<BodySegment<'_>> {
     let Some(lines) = lines(body).filter(|_| !has_hint(body)) else { return Vec::new() };
     let mut numbers: IdSet<u32> = IdSet::default();

@@ -287,7 +287,7 @@ impl<'v> Extractor<'v> {
         let session = envelope.session_id(&mut self.session);
         let agent = agent.map(id_of).unwrap_or_default();
         let chain = self.chain(ChainKey { session, agent, place: Place::Progress });
-        let ts = inner.timestamp.and_then(|text| parse_millis(text.0)).unwrap_or(ts);
+        let ts = Some(self.timestamp(&inner)).filter(|own| *own != NO_TIME).unwrap_or(ts);
         match inner.kind.map(|kind| kind.0) {
             Some(b"assistant") => self.assistant_rows(chain, record, ts, &inner, true),
             Some(b"user") => self.user_rows(record, ts, &inner, true),

@@ -54,7 +54,7 @@ pub(super) struct DraftValue {
 }
 
 struct Found {
-    /// Its list in the sheet.
+    /// Its list among those of the answer.
     list: usize,
     kind: ValueKind,
     count: u8,
@@ -113,15 +113,15 @@ impl<'v> ValueDraft<'v> {
     /// Drafts what an answer lists; `answer` is its place in the record. Where its tool may be one whose answers are taken
     /// apart by lines, these are drafted as well.
     pub fn answer(&mut self, answer: usize, text: &[u8], may_be_listing: bool) {
-        self.open_sheet();
+        self.open_lists();
         if leaves::walk_answer(self, text).is_none() {
-            self.open_sheet();
+            self.open_lists();
             listed::scan(self, text);
         }
         if may_be_listing {
             listed::take(self, text);
         }
-        self.close_sheet(answer);
+        self.close_lists(answer);
     }
 
     /// Drafts what a call is given; `call` is its place in the record, `input` a JSON value.
@@ -130,7 +130,7 @@ impl<'v> ValueDraft<'v> {
         leaves::walk_input(self, call, input);
     }
 
-    fn open_sheet(&mut self) {
+    fn open_lists(&mut self) {
         // A walk that failed has left something.
         self.found.truncate(self.answer_lists.start);
         self.answer_lists.heads.clear();
@@ -140,7 +140,7 @@ impl<'v> ValueDraft<'v> {
         self.answer_lists.start = self.found.len();
     }
 
-    fn close_sheet(&mut self, answer: usize) {
+    fn close_lists(&mut self, answer: usize) {
         let AnswerLists { heads, start, flags, .. } = &mut self.answer_lists;
         self.found[*start..].sort_by_key(|found| found.list);
         let kept = heads.drain(..).filter(|head| head.kept > 0);

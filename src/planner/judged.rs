@@ -53,7 +53,7 @@ fn arm(stage: &PlannerStage, planner: &Planner, known: &KnownTools<'_>, trained:
     let whole = sum(&ledgers);
     let judged = || told.history.sessions.iter().zip(&ledgers).zip(&stage.judged).filter(|(_, judged)| **judged);
     let mut sessions: Vec<(String, PrefetchTally)> =
-        judged().map(|((session, ledgers), _)| (session.id.to_string()[..16].to_owned(), ledgers.total)).collect();
+        judged().map(|((session, ledger), _)| (session.id.to_string()[..16].to_owned(), ledger.total)).collect();
     sessions.sort_by(|(a, _), (b, _)| a.cmp(b));
     let name = |tool| known.names.text(tool).to_owned();
     let edges =

@@ -171,8 +171,8 @@ fn odds<'a>(stage: &'a PlannerStage, planner: &'a Planner, known: &'a KnownTools
 
 /// The books of several sessions in one.
 pub fn sum(ledgers: &[PlannerLedger]) -> PlannerLedger {
-    ledgers.iter().fold(PlannerLedger::default(), |mut sum, ledgers| {
-        sum.absorb(ledgers);
+    ledgers.iter().fold(PlannerLedger::default(), |mut sum, ledger| {
+        sum.absorb(ledger);
         sum
     })
 }

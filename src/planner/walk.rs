@@ -63,9 +63,9 @@ pub struct JudgedPlanner<'a> {
 /// The books of every session wanted, in the order of the history; those of the others are empty.
 pub fn judge(told: ToldHistory<'_>, policy: &JudgedPlanner<'_>, wanted: &[bool]) -> Vec<PlannerLedger> {
     PlannerContext::each_session(told.history, wanted, |contexts| {
-        let mut ledgers = PlannerLedger::default();
-        contexts.for_each(|context| ContextWalk::over(told, policy, context).finish(context, &mut ledgers));
-        ledgers
+        let mut ledger = PlannerLedger::default();
+        contexts.for_each(|context| ContextWalk::over(told, policy, context).finish(context, &mut ledger));
+        ledger
     })
 }
 
@@ -453,7 +453,7 @@ impl<'a> ContextWalk<'a> {
         (hint.len() as f64 / f64::from(self.bytes_per_token())).round() as u64
     }
 
-    fn finish(mut self, context: &PlannerContext, ledgers: &mut PlannerLedger) {
+    fn finish(mut self, context: &PlannerContext, ledger: &mut PlannerLedger) {
         self.race.end(self.now_ms);
         let bytes_per_token = self.bytes_per_token();
         let calls_near = self.policy.numbers.judge.calls_near as usize;
@@ -473,8 +473,8 @@ impl<'a> ContextWalk<'a> {
         }
         self.total.late_published = self.late_published(context);
         self.edges.values().for_each(|tally| self.total += tally.as_ref());
-        ledgers.absorb(&PlannerLedger { total: self.total, edges: self.edges });
-        debug_assert!(ledgers.balance(), "every planned call ends in one way");
+        ledger.absorb(&PlannerLedger { total: self.total, edges: self.edges });
+        debug_assert!(ledger.balance(), "every planned call ends in one way");
     }
 
     /// Declines that the published line calls late: it counts the responses that are recorded, one by one.

@@ -14,7 +14,7 @@ use crate::replay::scenario::Scenario;
 use crate::replay::stack::replay_sessions;
 use crate::replay::tape::{Response, Tape};
 
-/// A stretch of the history, whole sessions.
+/// A segment of the history, whole sessions.
 pub struct HistoryPiece {
     /// What is replayed.
     pub tape: Tape,
@@ -143,7 +143,7 @@ impl<'p> PieceBaseline<'p> {
     }
 }
 
-/// A stretch of a tape: a session, or a context of one.
+/// A segment of a tape: a session, or a context of one.
 struct TapeSegment {
     session: u32,
     responses: Range<usize>,
@@ -158,7 +158,7 @@ impl TapeSegment {
     }
 }
 
-/// The stretches of a tape in which `key` stays the same.
+/// The segments of a tape in which `key` stays the same.
 fn segments(tape: &Tape, key: impl Fn(&Response) -> (u32, u32, u32)) -> Vec<TapeSegment> {
     let mut start = 0;
     let groups = tape.responses.chunk_by(|a, b| key(a) == key(b));
@@ -195,7 +195,7 @@ impl ChangeScope {
         Self::Some { endpoints, sessions: now.sessions_unlike(change) }
     }
 
-    /// Whether that is in this stretch.
+    /// Whether that is in this segment.
     fn concerns(&self, segment: &TapeSegment) -> bool {
         match self {
             Self::Everywhere => true,

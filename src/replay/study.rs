@@ -25,7 +25,7 @@ pub const PUBLISHED: &str = "published";
 /// Name of the replay with the extended formats.
 pub const EXTENDED: &str = "extended";
 
-/// One report per configuration, from the lake if they were made before; else `laid` is what they were made from. Projects
+/// One report per configuration, from the lake if they were made before; else `source` is what they were made from. Projects
 /// have their pseudonyms in place of names.
 pub fn reports(
     scenarios: &Scenarios,

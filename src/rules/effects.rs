@@ -63,7 +63,7 @@ pub fn of_pipeline(
     for (name, attempt) in of_weeks?.into_iter().flatten() {
         attempts.entry(name).or_default().push(attempt);
     }
-    Ok(rows(&attempts, &numbers, &effects))
+    Ok(responses.install(|| rows(&attempts, &numbers, &effects)))
 }
 
 /// The configuration as it was before these rules, and E1, wrote to it: in the weeks of the past nothing of theirs was

@@ -261,7 +261,7 @@ pub fn prefetching(stage: &PlannerStage, data: &Data) -> Result<Prefetching> {
     (found.calls, found.reachable) = (limits.calls, limits.listed_whole);
     let [_, known] = known;
     let mut edges: BTreeMap<PrefetchEdge, (String, String)> = BTreeMap::new();
-    for edge in ledgers.iter().flat_map(|ledgers| ledgers.edges.keys()) {
+    for edge in ledgers.iter().flat_map(|ledger| ledger.edges.keys()) {
         let name = |tool| known.names.text(tool).to_owned();
         edges.entry(*edge).or_insert_with(|| (name(edge.0), name(edge.1)));
     }
@@ -309,8 +309,8 @@ impl StageJudge<'_> {
         let mut sum = Fetched::default();
         let mut nets = Vec::new();
         let judged = ledgers.iter().zip(&self.stage.judged).filter(|(_, is_judged)| **is_judged);
-        for (ledgers, _) in judged {
-            let tally = edge.map_or(Some(&ledgers.total), |edge| ledgers.edges.get(&edge).map(Box::as_ref));
+        for (ledger, _) in judged {
+            let tally = edge.map_or(Some(&ledger.total), |edge| ledger.edges.get(&edge).map(Box::as_ref));
             let Some(tally) = tally.filter(|tally| tally.sent() > 0) else { continue };
             add(&mut sum, tally);
             nets.push((2 * tally.ends[PrefetchEnd::Won]) as f64 - tally.sent() as f64);

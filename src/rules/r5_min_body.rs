@@ -45,7 +45,7 @@ fn judge(facts: &RuleFacts<'_>, sheet: &RuleThresholds) -> Result<Vec<Finding>> 
         p25 => (p25.max(least), "bytes_min"),
     };
     let counts = format!(
-        "the 25th percentile of {} is {p25} bytes (kept between {least} and {most})",
+        "the 25th percentile of {} is {p25} bytes; values from {least} to {most} may be written",
         counted(seen.events, "response")
     );
     let verdict = facts.wants(KeyPath::from(["dedup", "min_body_chars"]), Value::from(bytes as i64));

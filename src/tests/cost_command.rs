@@ -161,6 +161,8 @@ fn rows_say_what_they_are() {
     has("branch", &["main", "feature/tide"]);
     has("model", &["claude-opus-4-6", "claude-haiku-4-5"]);
     has("outcome", &["(calls that failed, were refused or cancelled)", "(the same tool again, right after it failed)"]);
+    let other = values("outcome").into_iter().filter(|name| name.starts_with("(no call: ")).count();
+    assert!(other == 1 && !values("outcome").contains("(prompts)"), "what is no call is one row");
     let cross = home.json(&["cost", "--by", "project,model"]);
     let pairs = cross["rows"].as_array().unwrap().iter().map(|row| (row["project"].clone(), row["model"].clone()));
     let wanted = [("…/work/lantern", "claude-opus-4-6"), ("…/play/lantern", "claude-haiku-4-5")];

@@ -407,7 +407,9 @@ fn fields_of_another_type_are_counted() {
     odd_record(&ask.clone().set("message", "a text"), &[], &[(MissingField, 1, 1)]);
     odd_record(&ask.clone().set("isSidechain", "true"), &[UNANSWERED], odd);
     for time in [json!("yesterday"), json!(""), json!(1_767_322_800), json!({ "at": "2026-01-02T03:04:05Z" })] {
-        odd_record(&ask.clone().set("timestamp", time), &[UNANSWERED], odd);
+        let ask = ask.clone().set("timestamp", time);
+        odd_record(&ask, &[UNANSWERED], odd);
+        odd_record(&agent_progress("a1", &ask).at(1), &[UNANSWERED], odd);
     }
     odd_record(&ask.set("timestamp", json!(null)), &[UNANSWERED], &[(MissingField, 1, 1)]);
     odd_record(&assistant("m1", &[json!("a text"), tool_use("c1", "Read")]), &[UNANSWERED], odd);

@@ -73,7 +73,7 @@ impl<'a> Replay<'a> {
             numbers,
         };
         let ledgers = judge(told, &policy, &all);
-        ledgers.iter().for_each(|ledgers| assert!(ledgers.balance(), "{ledgers:?}"));
+        ledgers.iter().for_each(|ledger| assert!(ledger.balance(), "{ledger:?}"));
         ledgers
     }
 
@@ -87,8 +87,8 @@ impl<'a> Replay<'a> {
 }
 
 fn sum(ledgers: &[PlannerLedger]) -> PrefetchTally {
-    ledgers.iter().fold(PrefetchTally::default(), |mut sum, ledgers| {
-        sum += &ledgers.total;
+    ledgers.iter().fold(PrefetchTally::default(), |mut sum, ledger| {
+        sum += &ledger.total;
         sum
     })
 }
@@ -574,7 +574,7 @@ fn sessions_that_are_not_wanted_are_not_judged() {
     let script = |name: &str| Script::new(name).grep(&["src/a.rs"]).read("src/a.rs");
     let scene = Scene::of(&[script("one"), script("two")]);
     let found: BTreeSet<u64> =
-        Replay::of(&scene).ledgers(false, None).iter().map(|ledgers| ledgers.total.sent()).collect();
+        Replay::of(&scene).ledgers(false, None).iter().map(|ledger| ledger.total.sent()).collect();
     assert_eq!(found, BTreeSet::from([1]));
 }
 

@@ -28,7 +28,7 @@ fn bars_of_the_cache_on_real_logs() {
     let begin = Instant::now();
     let sizes = BlockSizes::new(&timeline, Estimator::Anchored, &rules);
     let simulator = Simulator::new(&timeline, &sizes, &thresholds.cache_rules, &prices);
-    println!("ground in {:?}", begin.elapsed());
+    println!("simulator in {:?}", begin.elapsed());
     let begin = Instant::now();
     let found = prompt_cache::run(&simulator, &thresholds, &prices, &cells);
     println!("all runs in {:?}", begin.elapsed());

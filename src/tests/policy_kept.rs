@@ -129,9 +129,22 @@ impl Bench {
     }
 
     fn trim(&self, sticky: bool) -> Booked {
+        self.trimmed(|params| (params.sticky, params.max_history_tokens) = (sticky, 4_000))
+    }
+
+    /// Without a budget, and with all that comes back and goes again.
+    fn trim_all(&self) -> Booked {
+        self.trimmed(|params| {
+            (params.sticky, params.max_history_tokens, params.keep_recent_exchanges) = (true, 1_000_000_000, 1);
+            (params.fidelity, params.trim_thinking) = (trim::params::TrimSource::Sane, true);
+        })
+    }
+
+    fn trimmed(&self, change: impl FnOnce(&mut trim::Params)) -> Booked {
         let thresholds =
             HistoryTrimThresholds::parse(include_str!("../../rules/policies/history_trim.toml"), "trim").unwrap();
-        let params = trim::Params { sticky, sticky_step: 1, max_history_tokens: 4_000, ..thresholds.params.clone() };
+        let mut params = trim::Params { sticky_step: 1, ..thresholds.params.clone() };
+        change(&mut params);
         let (stage, outcome) = HistoryTrim::new(TrimRule { params, thresholds }, &self.rules);
         Booked::new(stage, move || format!("{:?}", outcome.borrow()))
     }
@@ -162,6 +175,7 @@ impl Bench {
             self.pipeline(),
             self.pipeline().then(self.micro(false)).then(self.trim(false)).then(self.compaction(Real::Keep)),
             self.micro(true).then(self.trim(false)),
+            self.trim_all(),
         ]
     }
 
@@ -189,10 +203,11 @@ fn told(steps: &[(u8, u32)]) -> Timeline {
 fn step(log: &mut Story, (what, chars): (u8, u32), (cached, requests): &mut (u64, u32)) {
     match what {
         0 => log.human(chars),
-        1 => log.compaction(Trigger::Auto, None, 300),
+        1 => log.compaction(Trigger::Auto, None, 300).injected(2 * chars),
         2 => log.back_to(*requests / 2),
         3 => log.segment(SegmentCause::Shrink).human(30),
         12 => log.calls("Read", "/a.rs", 30).human(chars / 9 + 1),
+        13 => log.thinks(chars).human(20),
         _ => log.calls(["Bash", "Read", "Edit"][what as usize % 3], "/a.rs", 30).result(chars),
     };
     let grown = u64::from(chars) / 3 + 40;
@@ -202,10 +217,10 @@ fn step(log: &mut Story, (what, chars): (u8, u32), (cached, requests): &mut (u64
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 60, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 150, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn what_is_kept_is_what_would_be_made(steps in prop::collection::vec((0_u8..13, 1_u32..4_000), 1..40)) {
+    fn what_is_kept_is_what_would_be_made(steps in prop::collection::vec((0_u8..14, 1_u32..4_000), 1..40)) {
         let bench = Bench::new(told(&steps));
         for (number, (kept, anew)) in bench.stacks().into_iter().zip(bench.stacks()).enumerate() {
             prop_assert_eq!(bench.run(kept), bench.run(anew.anew()), "stack {}", number);

@@ -34,7 +34,7 @@ fn prices() -> Prices {
     Prices::parse(&Data::default().text("prices.toml").unwrap(), "prices.toml").unwrap()
 }
 
-/// Looks at a timeline from the shipped ground.
+/// Looks at a timeline with the shipped rules.
 fn on_simulator<T>(timeline: &Timeline, change: impl FnOnce(&mut Params), look: impl FnOnce(&Simulator<'_>) -> T) -> T {
     let rules = SizeRules::parse(&Data::default().text("policies/sizes.toml").unwrap(), "sizes.toml").unwrap();
     let sizes = BlockSizes::new(timeline, Estimator::Anchored, &rules);

@@ -44,18 +44,16 @@ fn params() -> Params {
 
 /// The shipped parameters with some set otherwise, as `--set` would.
 fn knobs_with(sets: &str) -> Result<Params, String> {
-    let mut thresholds: toml_edit::DocumentMut = SHEET.parse().unwrap();
+    let mut sheet: toml_edit::DocumentMut = SHEET.parse().unwrap();
     let sets: toml_edit::DocumentMut = sets.parse().unwrap();
     for (key, value) in sets.iter() {
-        thresholds["params"][key] = value.clone();
+        sheet["params"][key] = value.clone();
     }
     #[derive(serde::Deserialize)]
     struct Sheet {
         params: Params,
     }
-    toml_edit::de::from_str::<Sheet>(&thresholds.to_string())
-        .map(|thresholds| thresholds.params)
-        .map_err(|cause| cause.to_string())
+    toml_edit::de::from_str::<Sheet>(&sheet.to_string()).map(|sheet| sheet.params).map_err(|cause| cause.to_string())
 }
 
 fn rules() -> Rules {
@@ -695,14 +693,14 @@ fn a_fixed_list_is_read_from_the_cache_and_a_changed_one_is_written_anew() {
     let timeline = story.done();
     let text = include_str!("../../rules/policies/sizes.toml");
     let sizes = BlockSizes::new(&timeline, Estimator::Anchored, &SizeRules::parse(text, "sizes.toml").unwrap());
-    let oracle =
+    let cache_rules =
         fitting::<CacheRules>(include_str!("../../rules/policies/prompt_cache.toml"), "prompt_cache.toml").unwrap();
     let prices = Prices::parse(include_str!("../../rules/prices.toml"), "prices.toml").unwrap();
     let tools = catalog(&[("Task", 3_000), ("Read", 300), ("Web", 3_000)]);
     let run = |params: Option<Params>| {
         let stage = params.map(|params| filter(&timeline, &params, Some(&tools)));
         let mut stages: Vec<_> = stage.iter().map(Filter::stage).collect();
-        Simulator::new(&timeline, &sizes, &oracle, &prices).run(0..timeline.chains.len() as u32, &mut stages, None)
+        Simulator::new(&timeline, &sizes, &cache_rules, &prices).run(0..timeline.chains.len() as u32, &mut stages, None)
     };
     let baseline = run(None);
     assert_eq!(run(Some(always(&["*"]))), baseline);
@@ -729,13 +727,13 @@ fn missed_after(seconds: i64, layout: CacheLayout, expand: Expand) -> (Spent, Sp
     let timeline = story.done();
     let text = include_str!("../../rules/policies/sizes.toml");
     let sizes = BlockSizes::new(&timeline, Estimator::Anchored, &SizeRules::parse(text, "sizes.toml").unwrap());
-    let mut oracle =
+    let mut cache_rules =
         fitting::<CacheRules>(include_str!("../../rules/policies/prompt_cache.toml"), "prompt_cache.toml").unwrap();
-    oracle.params.layout = layout;
+    cache_rules.params.layout = layout;
     let prices = Prices::parse(include_str!("../../rules/prices.toml"), "prices.toml").unwrap();
     let tools = catalog(&[("Task", 3_000), ("Read", 300), ("Web", 3_000)]);
     let filter = filter(&timeline, &Params { expand, ..always(&["Read"]) }, Some(&tools));
-    let run = Simulator::new(&timeline, &sizes, &oracle, &prices).run(0..1, &mut [filter.stage()], None);
+    let run = Simulator::new(&timeline, &sizes, &cache_rules, &prices).run(0..1, &mut [filter.stage()], None);
     assert_eq!(run.extra.len(), 1);
     (run.extra[0].spent, run.requests[1].spent())
 }
@@ -849,7 +847,7 @@ proptest! {
     #[test]
     fn the_oracle_misses_nothing_with_the_least_set(timeline in any_log()) {
         let tools = catalog(&TOOLS.map(|tool| (tool, 50)));
-        let oracle = filter(&timeline, &Params { predictor: Predictor::CacheSim, ..always(&["Read"]) }, Some(&tools));
+        let oracle = filter(&timeline, &Params { predictor: Predictor::Oracle, ..always(&["Read"]) }, Some(&tools));
         prop_assert_eq!(oracle.outcome(&timeline).misses.k, 0);
         for chain in 0..timeline.chains.len() as u32 {
             let plan = plan(&oracle, &timeline, chain);

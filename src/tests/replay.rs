@@ -669,7 +669,7 @@ proptest! {
     }
 
     #[test]
-    fn the_stretches_of_a_body_add_up_to_it(
+    fn the_segments_of_a_body_add_up_to_it(
         parts in prop::collection::vec(
             prop_oneof![
                 "[ ]{0,4}[0-9]{1,4}(→|\t)[ -~]{0,20}",
@@ -683,9 +683,9 @@ proptest! {
     ) {
         let body = parts.join("\n");
         let cut = segments(&body);
-        prop_assert!(cut.is_empty() || cut.iter().map(|stretch| stretch.text).collect::<String>() == body);
+        prop_assert!(cut.is_empty() || cut.iter().map(|segment| segment.text).collect::<String>() == body);
         let mut desk = BodyAnalyzer::new(3, Params { recursion_depth: 5, numbered_every: 10 });
-        let sum = cut.iter().fold(Size::default(), |sum, stretch| sum.plus(&desk.measure(stretch.text)));
+        let sum = cut.iter().fold(Size::default(), |sum, segment| sum.plus(&desk.measure(segment.text)));
         prop_assert!(cut.is_empty() || sum == desk.measure(&body), "{:?}", body);
     }
 

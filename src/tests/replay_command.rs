@@ -54,6 +54,13 @@ fn the_report_names_its_baseline_its_tokenizer_and_what_was_proven() {
     let replay = &report["replay"];
     assert_eq!((&replay["baseline"], &replay["tokens"]), (&"raw".into(), &"o200k_base".into()));
     assert_eq!(replay["input"]["calls"], 37);
+    // For people what it saves comes first.
+    let told = home_with(30).run(&["replay"]).out;
+    let first = told.lines().find(|line| !line.starts_with("logs:")).unwrap();
+    assert!(
+        first.starts_with("published formats, gateway: ") && first.contains(" tokens saved; deduplication "),
+        "{told}"
+    );
     assert_eq!(replay["input"]["unproven"], 0);
     assert!(replay["input"]["proven"].as_u64().unwrap() > 20);
     assert!(combined(&report, "published") > 0.0);

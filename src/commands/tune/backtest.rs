@@ -55,7 +55,8 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<()> {
     let numbers = statistics::numbers(&input.data)?;
     let (history, _) = input.named_history();
     let follow_ups = FollowUps::of_history(&history, &numbers.links.lags);
-    let mut rows = statistics::coverage(&follow_ups, &SizesBySession::of_history(&history), &numbers);
+    let sizes = SizesBySession::of_history(&history);
+    let mut rows = input.pool.install(|| statistics::coverage(&follow_ups, &sizes, &numbers));
     rows.push(mined_planners::selective_coverage(file.clone(), &mut input, &numbers.backtest)?);
     let workload = Workload::new(input.timeline(detail)?, None, &input.data, false, true)?;
     rows.extend(input.pool.install(|| backtest::coverage(&workload, &input.data, &numbers.backtest))?);
@@ -63,7 +64,7 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<()> {
     let changed = effects::changed(&journal_of_all(&path)?, SettingsReach::All);
     let of_settings = of_settings(&workload, &mut input, &numbers.backtest, &changed, context)?;
     drop(workload);
-    rows.extend(effects::rows(&of_settings, &numbers.backtest, &effects));
+    rows.extend(input.pool.install(|| effects::rows(&of_settings, &numbers.backtest, &effects)));
     let responses = Responses::of_logs(&Wanted::of(&args.asked, input.window.clone(), &settings), input)?;
     rows.extend(effects::of_pipeline(&file, &responses, &context.pseudonyms)?);
     responses.tell(&args.asked.output, context)?;

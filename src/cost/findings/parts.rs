@@ -111,8 +111,8 @@ fn images(evidence: &BillEvidence<'_>, carried: &mut CarriedCosts<'_>) -> Vec<Pa
         }
         carried.block(item.item, index, image_share(evidence, block));
     }
-    let thresholds = &evidence.thresholds.images;
-    vec![Parts::of([&thresholds.id, &thresholds.what, &thresholds.advice], "content", &["tool"], items.into_values())]
+    let section = &evidence.thresholds.images;
+    vec![Parts::of([&section.id, &section.what, &section.advice], "content", &["tool"], items.into_values())]
 }
 
 /// How many images a block holds.
@@ -134,8 +134,8 @@ type ServerInProject = (Id, Sym);
 /// MCP servers that a project is given and never calls: what their instructions and the names of their tools cost, as far as the
 /// log has them. Definitions of tools are in no log and not counted. One that the newest sessions are not given was taken out.
 fn servers(evidence: &BillEvidence<'_>, carried: &mut CarriedCosts<'_>) -> Vec<Parts> {
-    let (timeline, thresholds) = (&evidence.workload.timeline, &evidence.thresholds.servers);
-    let called = server_calls(timeline, &thresholds.resource_tools);
+    let (timeline, section) = (&evidence.workload.timeline, &evidence.thresholds.servers);
+    let called = server_calls(timeline, &section.resource_tools);
     let project = |addition: &Addition| timeline.session_of(timeline.request(addition.with)).project;
     let offered = || timeline.added.iter().filter(|addition| addition.what == Added::Server && addition.chars > 0);
     let mut sessions: BTreeMap<ServerInProject, BTreeSet<Id>> = BTreeMap::new();
@@ -143,9 +143,9 @@ fn servers(evidence: &BillEvidence<'_>, carried: &mut CarriedCosts<'_>) -> Vec<P
         let session = timeline.session_of(timeline.request(addition.with)).id;
         sessions.entry((project(addition), addition.name)).or_default().insert(session);
     }
-    let newest = newest_sessions(timeline, thresholds.sessions_min);
+    let newest = newest_sessions(timeline, section.sessions_min);
     let is_unused = |place: &ServerInProject| {
-        let Some(sessions) = sessions.get(place).filter(|given| given.len() as u64 >= thresholds.sessions_min) else {
+        let Some(sessions) = sessions.get(place).filter(|given| given.len() as u64 >= section.sessions_min) else {
             return false;
         };
         let server = timeline.names.text(place.1);
@@ -172,7 +172,7 @@ fn servers(evidence: &BillEvidence<'_>, carried: &mut CarriedCosts<'_>) -> Vec<P
     }
     carried.unlogged(&came);
     let kinds = ["server", "project"];
-    vec![Parts::of([&thresholds.id, &thresholds.what, &thresholds.advice], "content", &kinds, items.into_values())]
+    vec![Parts::of([&section.id, &section.what, &section.advice], "content", &kinds, items.into_values())]
 }
 
 /// So many sessions of each project that began last.
@@ -190,7 +190,7 @@ fn newest_sessions(timeline: &Timeline, count: u64) -> BTreeMap<Id, BTreeSet<(Mi
 
 /// Hooks, by the event at which they run: what their texts cost in contexts, and how long somebody waited for them.
 fn hooks(evidence: &BillEvidence<'_>, carried: &mut CarriedCosts<'_>) -> Vec<Parts> {
-    let (timeline, thresholds) = (&evidence.workload.timeline, &evidence.thresholds.hooks);
+    let (timeline, section) = (&evidence.workload.timeline, &evidence.thresholds.hooks);
     let per_token = evidence.workload.sizes.rules.chars_per_token.text;
     let mut items: BTreeMap<Sym, PartItem> = BTreeMap::new();
     let mut came = Vec::new();
@@ -203,8 +203,7 @@ fn hooks(evidence: &BillEvidence<'_>, carried: &mut CarriedCosts<'_>) -> Vec<Par
         }
     }
     carried.unlogged(&came);
-    let mut parts =
-        Parts::of([&thresholds.id, &thresholds.what, &thresholds.advice], "content", &["hook"], items.into_values());
+    let mut parts = Parts::of([&section.id, &section.what, &section.advice], "content", &["hook"], items.into_values());
     parts.case.waits = waits(evidence);
     vec![parts]
 }

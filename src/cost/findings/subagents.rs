@@ -16,18 +16,18 @@ pub fn cases(evidence: &BillEvidence<'_>) -> Vec<Case> {
     case(evidence, &evidence.thresholds.subagents).into_iter().collect()
 }
 
-fn case(evidence: &BillEvidence<'_>, thresholds: &Subagents) -> Option<Case> {
+fn case(evidence: &BillEvidence<'_>, section: &Subagents) -> Option<Case> {
     let (bill, timeline) = (evidence.bill(), &evidence.workload.timeline);
-    let lever = evidence.levers.named(&thresholds.lever)?;
-    let settable = Settable { groups: vec![vec![lever]], for_model: None, so: Some(&thresholds.so) };
+    let lever = evidence.levers.named(&section.lever)?;
+    let settable = Settable { groups: vec![vec![lever]], for_model: None, so: Some(&section.so) };
     let case = Case::of(FindingBasis::Priced, &["cost", "--by", "agent-type,model"]);
     let mut case = Case {
-        id: thresholds.id.clone(),
-        what: thresholds.what.clone(),
+        id: section.id.clone(),
+        what: section.what.clone(),
         made_of: MadeOf::by(&["agent type", "model"]),
-        ..settable.case(evidence, &thresholds.value, case)
+        ..settable.case(evidence, &section.value, case)
     };
-    for chain in timeline.chains.iter().filter(|chain| is_own(evidence, thresholds, chain)) {
+    for chain in timeline.chains.iter().filter(|chain| is_own(evidence, section, chain)) {
         let kind = match timeline.names.text(chain.agent_type) {
             "" => NO_KIND,
             kind => kind,
@@ -38,7 +38,7 @@ fn case(evidence: &BillEvidence<'_>, thresholds: &Subagents) -> Option<Case> {
                 continue;
             }
             let charge = bill.charge(request);
-            let Some(after) = cheaper(evidence, thresholds, request, &charge) else { continue };
+            let Some(after) = cheaper(evidence, section, request, &charge) else { continue };
             let [baseline, policy] = [charge.cost, after].map(|cost| RunBill { spent: charge.spent, cost });
             let names = vec![kind.to_owned(), timeline.names.text(request.model).to_owned()];
             case.add(names, evidence.key(index), 1, &Sides { requests: 1, unpriced_requests: 0, baseline, policy });
@@ -49,19 +49,19 @@ fn case(evidence: &BillEvidence<'_>, thresholds: &Subagents) -> Option<Case> {
 
 /// Whether a chain is a subagent with a context of its own that follows the setting. One that goes on from another context
 /// lives off the cache of that model; what the client runs for itself, and for which a call names a model, follows no setting.
-fn is_own(evidence: &BillEvidence<'_>, thresholds: &Subagents, chain: &Chain) -> bool {
+fn is_own(evidence: &BillEvidence<'_>, section: &Subagents, chain: &Chain) -> bool {
     let timeline = &evidence.workload.timeline;
     let first = timeline.segments.get(chain.segments.start as usize);
     let is_forked = first.is_some_and(|first| first.after != NONE);
     let kind = timeline.names.text(chain.agent_type);
-    chain.place != Place::Main && !is_forked && !chain.names_model && !thresholds.without.iter().any(|own| own == kind)
+    chain.place != Place::Main && !is_forked && !chain.names_model && !section.without.iter().any(|own| own == kind)
 }
 
 /// What a request would cost with the cheaper model; none if that is not much less.
-fn cheaper(evidence: &BillEvidence<'_>, thresholds: &Subagents, request: &Request, charge: &Charge) -> Option<Cost> {
-    let rates = evidence.workload.prices.rates(&thresholds.model, request.start, charge.spent.prompt())?;
+fn cheaper(evidence: &BillEvidence<'_>, section: &Subagents, request: &Request, charge: &Charge) -> Option<Cost> {
+    let rates = evidence.workload.prices.rates(&section.model, request.start, charge.spent.prompt())?;
     let after = rates.cost(&charge.spent);
     let is_priced = charge.cost.unpriced_tokens + after.unpriced_tokens == 0;
-    let most = thresholds.cost_share_max * charge.cost.nano_usd as f64;
+    let most = section.cost_share_max * charge.cost.nano_usd as f64;
     (is_priced && charge.cost.nano_usd > 0 && after.nano_usd as f64 <= most).then_some(after)
 }

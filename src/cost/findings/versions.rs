@@ -22,18 +22,18 @@ type VersionNumbers = Vec<u64>;
 
 /// One case, if a version in use loses more than newer ones.
 pub fn cases(evidence: &BillEvidence<'_>) -> Vec<Case> {
-    let thresholds = &evidence.thresholds.old_versions;
-    case(evidence, thresholds, &seen(evidence, thresholds)).into_iter().collect()
+    let section = &evidence.thresholds.old_versions;
+    case(evidence, section, &seen(evidence, section)).into_iter().collect()
 }
 
 /// Whether a finding holds for the clients in use: that old versions lose more is history where nobody works with one any more,
 /// whichever days and projects were asked about.
-pub fn is_of_use(finding: &BillFinding, thresholds: &OldVersions, versions: &Versions) -> bool {
+pub fn is_of_use(finding: &BillFinding, section: &OldVersions, versions: &Versions) -> bool {
     let last = versions.values().max().copied().unwrap_or_default();
-    let late = versions.iter().filter(|(_, seen)| last.saturating_sub(**seen) <= thresholds.in_use_days * DAY_MS);
+    let late = versions.iter().filter(|(_, seen)| last.saturating_sub(**seen) <= section.in_use_days * DAY_MS);
     let in_use: Vec<VersionNumbers> = late.filter_map(|(name, _)| numbers(name)).collect();
     let mut told = finding.made_of.iter().filter_map(|made| numbers(made.names.first()?));
-    finding.id != thresholds.id || told.any(|version| in_use.contains(&version))
+    finding.id != section.id || told.any(|version| in_use.contains(&version))
 }
 
 /// What was billed with a version, by session and model: how often the cache was lost, the input, what of that was lost.
@@ -53,12 +53,12 @@ struct VersionSum {
 }
 
 /// Every version whose requests have a price.
-fn seen(evidence: &BillEvidence<'_>, thresholds: &OldVersions) -> BTreeMap<VersionNumbers, SeenVersion> {
+fn seen(evidence: &BillEvidence<'_>, section: &OldVersions) -> BTreeMap<VersionNumbers, SeenVersion> {
     let timeline = &evidence.workload.timeline;
     let losses = causes::losses(evidence.simulator);
     let lost: BTreeMap<u32, Cost> = losses
         .iter()
-        .filter(|loss| thresholds.causes.contains(&loss.cause))
+        .filter(|loss| section.causes.contains(&loss.cause))
         .map(|loss| (loss.request, loss.sum.cost_lost))
         .collect();
     let mut versions: BTreeMap<VersionNumbers, SeenVersion> = BTreeMap::new();
@@ -100,15 +100,15 @@ fn share<'s>(evidence: &BillEvidence<'_>, versions: impl Iterator<Item = &'s See
 
 fn case(
     evidence: &BillEvidence<'_>,
-    thresholds: &OldVersions,
+    section: &OldVersions,
     versions: &BTreeMap<VersionNumbers, SeenVersion>,
 ) -> Option<Case> {
     let (_, newest) = versions.last_key_value()?;
     let last = versions.values().map(|seen| seen.last).max()?;
-    let is_in_use = |seen: &SeenVersion| last.saturating_sub(seen.last) <= thresholds.in_use_days * DAY_MS;
+    let is_in_use = |seen: &SeenVersion| last.saturating_sub(seen.last) <= section.in_use_days * DAY_MS;
     let mut case = Case {
-        id: thresholds.id.clone(),
-        what: thresholds.what.clone(),
+        id: section.id.clone(),
+        what: section.what.clone(),
         made_of: MadeOf::by(&["version"]),
         ..Case::of(FindingBasis::Billed, &["cost", "--by", "version"])
     };
@@ -127,6 +127,6 @@ fn case(
     }
     let (own, theirs) = shares.into_iter().max_by(|one, other| one.0.total_cmp(&other.0))?;
     // The newest version and the largest share that one in use loses, beside that of newer ones.
-    let advice = thresholds.advice.replace("{newest}", &newest.name).replace("{own}", &percent(own));
+    let advice = section.advice.replace("{newest}", &newest.name).replace("{own}", &percent(own));
     Some(Case { advice: advice.replace("{theirs}", &percent(theirs)).into(), ..case })
 }

@@ -10,7 +10,7 @@ use crate::base::tokenizer::TokenCounts;
 use crate::logs::body::{STUDIED_BYTES, code_points, text_of};
 use crate::logs::content::{MessageFields, read_content};
 use crate::logs::envelope::{Attachment, Envelope, Metadata, ParentField, ProgressFields};
-use crate::logs::field::{FieldResult, Memo, id_of};
+use crate::logs::field::{FieldResult, Memo, id_of, parse_millis};
 use crate::logs::message::InputFields;
 use crate::logs::record::project_of;
 use crate::logs::take::TakeRecords;
@@ -623,7 +623,7 @@ impl<'g, 'v> TimelineReader<'g, 'v> {
             cwd: inner.cwd.or(envelope.cwd),
             version: inner.version.or(envelope.version),
             branch: inner.branch.or(envelope.branch),
-            timestamp: inner.timestamp.or(envelope.timestamp),
+            timestamp: inner.timestamp.filter(|text| parse_millis(text.0).is_some()).or(envelope.timestamp),
             parent: ParentField::Absent,
             sidechain: Some(true),
             ..inner

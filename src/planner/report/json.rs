@@ -35,7 +35,7 @@ fn arm(arm: &PlannerArm) -> Value {
         "total": tally(&arm.total),
         "random_arguments": { "sent": arm.control.sent(), "near": arm.control.near, "far": arm.control.far },
         "published_line": effectiveness(&arm.total).to_string(),
-        "tools": tools.iter().map(|(tool, ledgers)| json!({ "tool": tool, "books": tally(ledgers) })).collect::<Vec<_>>(),
+        "tools": tools.iter().map(|(tool, sums)| json!({ "tool": tool, "books": tally(sums) })).collect::<Vec<_>>(),
         "edges": arm.edges.iter().map(edge).collect::<Vec<_>>(),
     })
 }

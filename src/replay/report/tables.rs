@@ -100,7 +100,7 @@ pub(super) fn summary(report: &ReplayReport) -> Vec<String> {
 fn saved(report: &ReplayReport, arm: &ReplayArm) -> String {
     let Savings { dedup, encoder, combined } = arm.total.savings();
     format!(
-        "{} formats, {}: {} of {} tokens saved; deduplication {} of them, encoding {} of what was no repeat",
+        "{} formats, {}: {} of {} tokens saved; deduplication {} of all, encoding {} of what was no repeat",
         arm.name,
         report.reach_name(),
         figure(combined),

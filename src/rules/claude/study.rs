@@ -127,7 +127,7 @@ impl<'a> Asking<'a> {
 
     fn judged(&self, facts: &SettingsFacts<'_>, changed: &[(Millis, LeverPart)]) -> Result<Vec<Finding>> {
         let mut findings = judge_all(facts, &self.input.data)?;
-        hold_broken(&mut findings, facts.study, &self.input.data, changed)?;
+        self.input.pool.install(|| hold_broken(&mut findings, facts.study, &self.input.data, changed))?;
         Ok(findings)
     }
 

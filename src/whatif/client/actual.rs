@@ -177,17 +177,17 @@ pub enum CameTrue {
     /// Too few sessions before it: no time mends that.
     #[strum(serialize = "too few sessions before")]
     TooFewBefore,
-    /// What happened fits what was told, and nothing, too; or there was nothing to hold it against; or the next change came too
+    /// What happened fits the forecast, and nothing, too; or there was nothing to hold it against; or the next change came too
     /// early.
     #[strum(serialize = "not clear yet")]
     NotClear,
-    /// What happened fits what was told; why it happened, no bill tells.
+    /// What happened fits the forecast; why it happened, no bill tells.
     #[strum(serialize = "fits the forecast")]
     Yes,
-    /// More was saved than told.
+    /// More was saved than forecast.
     #[strum(serialize = "cheaper than forecast")]
     Better,
-    /// Less was saved than told, beyond both intervals.
+    /// Less was saved than forecast, beyond both intervals.
     #[strum(serialize = "cheaper, but less than forecast")]
     Less,
     /// The same, and it may save nothing at all.

@@ -217,9 +217,9 @@ pub fn reattached(
 ) -> Reattached {
     let summary = u64::from(params.summary_tokens) + u64::from(thresholds.client.acknowledgement_tokens);
     let came: Vec<(u64, u64)> = contexts(timeline, sizes);
-    let thresholds = &thresholds.client.reattach;
+    let reattach = &thresholds.client.reattach;
     let measured = median(came.iter().map(|(prefix, came)| came.saturating_sub(prefix + summary) as f64));
-    let measured = measured.filter(|_| came.len() >= thresholds.known_min);
+    let measured = measured.filter(|_| came.len() >= reattach.known_min);
     let tokens = measured.map_or(params.reattach_tokens, |tokens| tokens as u32);
     Reattached { known: came.len() as u64, is_measured: measured.is_some(), tokens }
 }

@@ -49,13 +49,15 @@ impl Splice {
         }
         let mut none = Joint::default();
         let joint = self.joints.get_mut(&root).unwrap_or(&mut none);
+        let is_brought = |item: &Item| joint.brought.contains(&item.key);
         let (count, among) = joint.left_out;
-        if before.is_some_and(|[_, last]| last == root) && given.kept >= among.max(1) {
+        // Going back may bring again what had gone.
+        let comes_back = given.view.items.iter().skip(given.kept).any(is_brought);
+        if before.is_some_and(|[_, last]| last == root) && given.kept >= among.max(1) && !comes_back {
             let kept = joint.before.len() + given.kept - count;
             self.joined.follow(given.view, kept, given.kept);
             return kept;
         }
-        let is_brought = |item: &Item| joint.brought.contains(&item.key);
         let among = given.view.items.iter().rposition(is_brought).map_or(0, |last| last + 1);
         self.joined.follow(given.view, 0, 0);
         self.joined.items.retain(|item| !is_brought(item));

@@ -350,7 +350,7 @@ const TRIMMING: &[&str] = &[
 /// What the policy says of itself.
 pub static POLICY: PolicyEntry = PolicyEntry {
     sheet: "policies/history_trim.toml",
-    check: |thresholds| thresholds.params::<Params>()?.check(),
+    check: |file| file.params::<Params>()?.check(),
     read_only_with: &[
         ReadOnlyWith { parameters: &["sticky_step"], only: "sticky=true", is: |sticky| sticky == "true" },
         ReadOnlyWith {

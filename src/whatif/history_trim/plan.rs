@@ -245,17 +245,17 @@ impl Sticky {
         self.exchanges = self.exchanges.min(exchanges);
         let is_due = exchanges >= self.exchanges + rule.params.sticky_step as usize;
         if is_due && self.plain_broke && !plain.is_continuation {
-            return self.advance(rule, messages, prefix_tokens, exchanges);
+            self.advance(rule, messages, prefix_tokens, exchanges);
         }
         let held = |message: &TrimMessage| self.fates.get(&message.id).copied().unwrap_or_default();
         TrimPlan {
             fates: messages.iter().map(held).collect(),
-            boundary: self.boundary.min(messages.len()),
+            boundary: self.boundary,
             is_continuation: plain.is_continuation,
         }
     }
 
-    fn advance(&mut self, rule: &TrimRule, messages: &[TrimMessage], prefix_tokens: u64, exchanges: usize) -> TrimPlan {
+    fn advance(&mut self, rule: &TrimRule, messages: &[TrimMessage], prefix_tokens: u64, exchanges: usize) {
         // A message that only lost its thinking can still be cut.
         let held = |message: &TrimMessage| {
             self.fates.get(&message.id).copied().filter(|fate| fate.is_dropped || fate.kept_chars.is_some())
@@ -264,7 +264,6 @@ impl Sticky {
         let changed = messages.iter().zip(&plan.fates).filter(|(_, fate)| **fate != MessageFate::default());
         self.fates.extend(changed.map(|(message, &fate)| (message.id, fate)));
         (self.boundary, self.exchanges, self.plain_broke) = (plan.boundary, exchanges, false);
-        plan
     }
 }
 

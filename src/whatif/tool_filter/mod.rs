@@ -141,7 +141,7 @@ impl Filter {
             _ if self.is_idle() => Box::new(|_, _| ToolSelection::All),
             Predictor::None => Box::new(|_, _| ToolSelection::Tools(Vec::new())),
             Predictor::Recency => Box::new(|turns, _| recency(inventory, turns, params.recency_turns)),
-            Predictor::CacheSim => Box::new(|turns, _| foreseen(inventory, turns)),
+            Predictor::Oracle => Box::new(|turns, _| foreseen(inventory, turns)),
             Predictor::Markov => {
                 let session = timeline.session_of_chain(chain);
                 let start = timeline.sessions[session as usize].ts_first;

@@ -70,7 +70,7 @@ pub enum Predictor {
     /// Usual successors.
     Markov,
     /// The turn itself.
-    CacheSim,
+    Oracle,
     /// Predictions in this file.
     Replay(String),
 }
@@ -84,7 +84,7 @@ impl TryFrom<String> for Predictor {
             "recency" => Ok(Self::Recency),
             "tf-cosine" | "tf_cosine" => Ok(Self::TfCosine),
             "markov" => Ok(Self::Markov),
-            "oracle" => Ok(Self::CacheSim),
+            "oracle" => Ok(Self::Oracle),
             other => match other.strip_prefix("replay:") {
                 Some(file) if !file.is_empty() => Ok(Self::Replay(file.to_owned())),
                 _ => Err(format!("predictor {other:?}: none, recency, tf-cosine, markov, oracle or replay:FILE")),

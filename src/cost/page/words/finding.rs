@@ -132,9 +132,9 @@ impl Telling<'_> {
             }
         }
         let rest = names.split_off(names.len().min(self.top.unwrap_or(self.thresholds.names_max)));
-        let others =
-            (!rest.is_empty()).then(|| format!(" and {}", counted(rest.len() as u64, &format!("other {kind}"))));
-        names.join(", ") + &others.unwrap_or_default()
+        let others = (!rest.is_empty()).then(|| counted(rest.len() as u64, &format!("other {kind}")));
+        let first = (!names.is_empty()).then(|| names.join(", "));
+        first.into_iter().chain(others).collect::<Vec<_>>().join(" and ")
     }
 
     /// The ends of an interval as this finding tells them: of a replay in shares of what was spent, else in money. None
