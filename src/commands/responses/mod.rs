@@ -17,6 +17,7 @@ use crate::commands::input::QuestionArgs;
 use crate::frames::export::write_endpoints;
 use crate::frames::fingerprint::Observed;
 use crate::frames::input::Input;
+use crate::frames::input::timeline::TimelineDetail;
 use crate::frames::manifest::Manifest;
 use crate::frames::sync::thread_pool;
 use crate::logs::overview::Holds;
@@ -86,7 +87,8 @@ impl Responses {
     /// not fit.
     pub fn from_logs(wanted: &Wanted<'_>, context: &mut Context<'_>) -> Result<Self> {
         let tier = vocabularies(wanted.settings, None);
-        let mut input = Input::read(wanted.input, wanted.window.clone(), (tier, None), wanted.output, context)?;
+        let detail = (tier, Some(TimelineDetail::VALUES));
+        let mut input = Input::read(wanted.input, wanted.window.clone(), detail, wanted.output, context)?;
         input.expect_records(wanted.input)?;
         input.report_holds(Holds::Calls)?;
         Self::of_logs(wanted, input)

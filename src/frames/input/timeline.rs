@@ -55,6 +55,8 @@ pub struct TimelineDetail {
 impl TimelineDetail {
     /// With tokens.
     pub const COUNTED: Self = Self { tokens: true, words: false, values: false };
+    /// The same, for whoever asks for values beside bodies: timelines with tokens are not read with the rows.
+    pub const VALUES: Self = Self { values: true, ..Self::COUNTED };
 }
 
 /// What makes the rows of timelines.
