@@ -143,7 +143,7 @@ impl Bench {
     fn trimmed(&self, change: impl FnOnce(&mut trim::Params)) -> Booked {
         let thresholds =
             HistoryTrimThresholds::parse(include_str!("../../rules/policies/history_trim.toml"), "trim").unwrap();
-        let mut params = trim::Params { sticky_step: 1, ..thresholds.params.clone() };
+        let mut params = trim::Params { sticky_step: 1, ..thresholds.params };
         change(&mut params);
         let (stage, outcome) = HistoryTrim::new(TrimRule { params, thresholds }, &self.rules);
         Booked::new(stage, move || format!("{:?}", outcome.borrow()))

@@ -114,7 +114,7 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<()> {
             }
         }
         TableFormat::Csv | TableFormat::Md if args.explain => {
-            show::keys(&rows).write(context.out, form, context.width)?
+            show::keys(&rows).write(context.out, form, context.width)?;
         }
         TableFormat::Csv | TableFormat::Md => show::table(&rows, named).write(context.out, form, context.width)?,
     }
