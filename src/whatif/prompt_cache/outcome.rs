@@ -266,7 +266,8 @@ pub struct PromptCache {
     pub slack_s_fitted: u32,
     /// Tokens read week by week, each predicted by what was known before.
     pub weeks: Vec<Forecast>,
-    /// How often the intervals of these promise to hold, in percent.
+    /// How often the intervals of these promise to hold, in percent; those of the first weeks, which know too little for that,
+    /// are of a fixed width.
     pub weeks_promised: f64,
     /// Main threads of the other half, predicted with that slack.
     pub against_bill_held_out: AgainstBill,
