@@ -19,11 +19,9 @@ use crate::whatif::sim::cost::{Cost, Spent};
 /// What a group of things cost.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct GroupCost {
-    /// Tool calls that were made.
     pub calls: u64,
     /// Those of them that a model with a price asked for.
     pub priced_calls: u64,
-    /// All tokens, by how they were billed.
     pub spent: Spent,
     /// When it came in, or was written by the model.
     pub first: Cost,
@@ -66,7 +64,6 @@ pub struct Attribution {
     pub keys: Vec<CostKey>,
     /// The most expensive first; equal ones by name.
     pub rows: Vec<CostRow>,
-    /// The whole bill.
     pub total: GroupCost,
 }
 

@@ -12,9 +12,7 @@ use crate::whatif::workload::Workload;
 
 /// What every request was billed.
 pub struct Bill<'a> {
-    /// The requests.
     pub timeline: &'a Timeline,
-    /// Tokens of their blocks.
     pub sizes: &'a BlockSizes,
     tariff: Tariff<'a>,
     unknown: CacheLifetime,
@@ -23,7 +21,6 @@ pub struct Bill<'a> {
 /// The bill of one request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Charge {
-    /// Its tokens, by how they are billed.
     pub spent: Spent,
     pub cost: Cost,
     rates: Rates,
@@ -32,15 +29,10 @@ pub struct Charge {
 /// What tokens cost by how they were billed; all kinds together are the bill.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize)]
 pub struct Kinds {
-    /// Read from the cache.
     pub read: Cost,
-    /// Written to it for five minutes.
     pub write_5m: Cost,
-    /// Written to it for an hour.
     pub write_1h: Cost,
-    /// Neither.
     pub uncached: Cost,
-    /// Answered.
     pub output: Cost,
 }
 
@@ -54,8 +46,7 @@ impl Charge {
 }
 
 impl<'a> Bill<'a> {
-    /// The bill of a simulation's log. `unknown` is the lifetime of writes whose usage does not say it
-    /// (`class_unknown` of `rules/policies/prompt_cache.toml`).
+    /// `unknown` is the lifetime of writes whose usage does not say it (`class_unknown` of the cache's sheet).
     pub fn new(workload: &'a Workload, unknown: CacheLifetime) -> Self {
         Self::of(&workload.timeline, &workload.sizes, Tariff::new(&workload.prices, &workload.timeline.names), unknown)
     }

@@ -51,7 +51,6 @@ pub enum Billing {
 pub struct PlaceRun {
     /// The first place behind it.
     pub end: usize,
-    /// Theirs.
     pub fate: Billing,
 }
 
@@ -62,7 +61,6 @@ pub struct Alike {
     pub tokens: u64,
     /// One token, as it is billed.
     pub kind: Spent,
-    /// Why it is paid for.
     pub when: When,
 }
 
@@ -71,7 +69,6 @@ pub struct Alike {
 pub struct Due {
     /// Requests that it was sent with.
     pub requests: u64,
-    /// How it was billed with them.
     pub spent: Spent,
     pub cost: Cost,
 }

@@ -29,7 +29,6 @@ pub struct SessionRequest {
     pub model: String,
     /// Tokens of its context.
     pub context: u64,
-    /// All its tokens.
     pub spent: Spent,
     pub cost: Cost,
     /// Whether the context was compacted before it.
@@ -66,7 +65,6 @@ pub struct SessionCost {
     pub span: Option<(Millis, Millis)>,
     /// What its contexts were made of, the most expensive to carry first.
     pub carried: Vec<CarriedThing>,
-    /// Its bill.
     pub total: Total,
     /// What was paid for again: it had been in the cache and was not read from it.
     pub again: Cost,

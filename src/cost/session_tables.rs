@@ -132,8 +132,7 @@ pub fn moments(found: &SessionCost, chosen: &[&SessionRequest]) -> Table {
         .table()
 }
 
-/// Compactions and cache misses, in the order of the clock, and how many there are: compactions and the misses that lost
-/// most, if not all are wanted.
+/// Compactions and the misses that lost most, no more than so many, in the order of the clock; and how many there are in all.
 pub fn events(found: &SessionCost, count: usize) -> (Vec<&SessionRequest>, usize) {
     let mut events: Vec<&SessionRequest> =
         found.moments.iter().filter(|moment| moment.compacted || moment.miss.is_some()).collect();

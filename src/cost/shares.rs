@@ -47,11 +47,8 @@ pub struct BillShare {
     pub request: u32,
     /// How many requests it was part of that no other share of the same thing tells.
     pub requests: u64,
-    /// What is paid for.
     pub thing: Thing,
-    /// Why.
     pub when: When,
-    /// Tokens.
     pub spent: Spent,
     pub cost: Cost,
 }

@@ -17,9 +17,7 @@ pub struct Summary {
     /// When the first and the last request were sent; none without a time.
     #[serde(skip)]
     pub span_ms: Option<(Millis, Millis)>,
-    /// Requests, tokens, cost.
     pub bill: Total,
-    /// What tokens of each kind cost.
     pub kinds: Kinds,
     /// When things came in, or were written by the model.
     pub first: Cost,
@@ -35,11 +33,9 @@ pub struct Summary {
     pub not_in_the_log: Cost,
     /// Calls that failed, with their results.
     pub failed: Cost,
-    /// How many of these.
     pub failed_calls: u64,
     /// Calls that were made once more right after, and worked.
     pub made_again: Cost,
-    /// How many of these.
     pub made_again_calls: u64,
 }
 

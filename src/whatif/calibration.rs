@@ -17,7 +17,6 @@ use crate::report::numbers;
 use crate::report::table::{Table, TableBuilder};
 use crate::whatif::sim::sizes::SizeRules;
 
-/// One measured increment.
 struct Increment<'a> {
     session: u32,
     family: &'a str,
@@ -186,11 +185,9 @@ pub fn percent(estimate: u64, actual: u64) -> u64 {
 /// A ratio with its 95 % interval over sessions.
 #[derive(Clone, Copy, PartialEq, Debug, Default, Serialize)]
 pub struct Ratio {
-    /// The ratio.
     pub value: f64,
-    /// Lower end of its interval; none with fewer than two sessions.
+    /// Both ends of its interval; none with fewer than two sessions.
     pub lower: Option<f64>,
-    /// Upper end.
     pub upper: Option<f64>,
 }
 
@@ -211,7 +208,6 @@ pub struct FamilyRatio {
     pub tokens: u64,
     /// What the vocabularies make of the same text, in their order.
     pub counted: [u64; VOCABULARIES.len()],
-    /// Code points per token.
     pub chars_per_token: Ratio,
     /// Bytes per token: what a tokenizer profile divides by (`[profiles.tokenizer]`, whose key says characters).
     pub bytes_per_token: Ratio,
@@ -227,13 +223,11 @@ pub const DRIFT_LIMITS: [u64; 9] = [1, 2, 5, 10, 15, 20, 30, 50, 100];
 pub struct Drift {
     pub estimator: String,
     pub increments: u64,
-    /// Its tokens.
     pub estimated: u64,
     /// Measured tokens.
     pub actual: u64,
     /// Median drift of one increment in percent.
     pub percent_p50: u64,
-    /// 90th percentile.
     pub percent_p90: u64,
     /// Increments by drift: up to each of [`DRIFT_LIMITS`], then beyond.
     pub histogram: [u64; DRIFT_LIMITS.len() + 1],
@@ -243,7 +237,6 @@ pub struct Drift {
 #[derive(Clone, PartialEq, Debug, Default, Serialize)]
 pub struct Calibration {
     pub families: Vec<FamilyRatio>,
-    /// By estimator.
     pub drift: Vec<Drift>,
 }
 

@@ -123,9 +123,7 @@ impl Stack {
 pub struct StackRow {
     /// The name in reports.
     pub name: String,
-    /// The policies.
     pub stack: Stack,
-    /// What is set.
     pub settings: Vec<Assigned>,
     /// Whether the user named it; else it is a row of `all`.
     pub is_named: bool,
@@ -145,8 +143,7 @@ struct AllRow {
     set: Vec<String>,
 }
 
-/// The rows that `--policy` and `--compare` ask for. An error if a name is unknown, stands twice in a stack, or two do
-/// not go together.
+/// The rows that `--policy` and `--compare` ask for. An error if one is none ([`Stack::parse`]).
 pub fn rows(policy: &str, compare: &[String], data: &Data) -> Result<Vec<StackRow>> {
     let names = std::iter::once(policy).chain(compare.iter().flat_map(|names| names.split(',')));
     let mut rows: Vec<StackRow> = Vec::new();
@@ -253,8 +250,7 @@ impl PolicyConfigs {
         Ok(())
     }
 
-    /// Whether the parameters of these policies make sense. An error if one is unknown, or a value of the wrong kind;
-    /// the message shows it.
+    /// Whether the parameters of these policies make sense; the error shows one that is unknown or of the wrong kind.
     pub fn check(&self, policies: &[Policy]) -> Result<()> {
         for &policy in policies {
             (policy.entry().check)(self.sheet(policy))?;

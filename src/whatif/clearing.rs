@@ -27,7 +27,6 @@ use crate::whatif::sim::view::{
 pub struct Cleared {
     /// Index of the request before which it was cleared.
     pub request: u32,
-    /// Block of the result.
     pub block: u32,
     /// Tokens by which the context shrank.
     pub removed_tokens: u32,
@@ -251,8 +250,7 @@ pub struct ResultSize {
     pub is_free: bool,
 }
 
-/// Indices of the results to clear, oldest first; empty if clearing is not worth it. `results` are those of a context
-/// that count, oldest first.
+/// Indices of the results to clear, of those of a context that count, oldest first; empty if it is not worth it.
 pub fn plan(results: &[ResultSize], target_tokens: u64, min_saving_tokens: u64) -> Vec<usize> {
     let mut remaining: u64 = results.iter().map(|result| result.tokens).sum();
     let mut saved = 0;
@@ -301,7 +299,6 @@ struct ClearingRule<'a> {
     timeline: &'a Timeline,
     params: &'a MicroParams,
     thresholds: &'a CompactionThresholds,
-    /// Calls with their ids.
     calls: BTreeSet<(Id, u32)>,
 }
 

@@ -33,19 +33,15 @@ const OUTPUT_NOTE: &str =
 /// The log as simulated, under every cache that is needed, and what looks for breaks.
 pub struct Simulation<'w> {
     pub workload: &'w Workload,
-    /// What is known of the tools.
     pub tools: &'w Tools,
     /// What the layers of the pipeline sent, if a row asks for it.
     pub replayed: Option<&'w ReplayedLayers>,
     /// The requests under the cache as it was.
     pub simulator: Simulator<'w>,
-    /// What looks for breaks.
     pub detectors: Detectors<'w>,
     /// The run under the cache as it was.
     pub observed: SimulatedRun,
-    /// What the log was billed.
     pub billed: RunBill,
-    /// How far it is from that.
     pub off_bill: OffBill,
 }
 
@@ -71,8 +67,7 @@ impl<'w> Simulation<'w> {
         BreakWatch::new(&self.detectors).over(&self.simulator.under(cache_rules), stages)
     }
 
-    /// What a stack is held against: a question about the cache against the cache as it was, any other against the same
-    /// cache.
+    /// What a stack is held against: a question about the cache against it as it was, any other against the same cache.
     fn against(&self, stack: &Stack, set: &CacheRules) -> Cow<'_, SimulatedRun> {
         let as_it_was = stack.has(Policy::PromptCache) || *set == *self.simulator.cache_rules;
         if as_it_was { Cow::Borrowed(&self.observed) } else { Cow::Owned(self.simulator.under(set).baseline()) }
@@ -245,7 +240,6 @@ impl<'w> Simulation<'w> {
 pub struct OffBill {
     /// In sum.
     pub accuracy: SimulationAccuracy,
-    /// Where.
     pub distance: Distance,
     /// By session and model.
     pub apart: BTreeMap<(u32, Sym), Apart>,
@@ -291,11 +285,9 @@ pub struct Finished<'a> {
     pub baseline: &'a SimulatedRun,
     /// The policy.
     pub run: &'a SimulatedRun,
-    /// What it broke.
     pub breaks: &'a [Break],
     /// Log and policy where nothing is cached.
     pub uncached: (SimulatedRun, SimulatedRun),
-    /// How far the log as simulated is from the bill.
     pub accuracy: SimulationAccuracy,
     /// Whether this policy was asked for by name, so that there is room for variants.
     pub is_named: bool,
@@ -306,19 +298,12 @@ pub struct Finished<'a> {
 /// What one policy adds to the report.
 #[derive(Default)]
 pub struct PolicyShare {
-    /// A first line of its own.
     pub headline: Option<String>,
-    /// What it found, in sentences.
     pub summary: Vec<String>,
-    /// Its figures as data.
     pub details: Value,
-    /// As tables with titles.
     pub tables: Vec<(String, Table)>,
-    /// Formulas with numbers.
     pub formulas: Vec<String>,
-    /// What to keep in mind.
     pub notes: Vec<String>,
-    /// Why it claims no savings.
     pub not_estimated: Option<String>,
     /// Where tool definitions come from.
     pub catalog: Option<String>,

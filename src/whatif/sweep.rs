@@ -14,7 +14,6 @@ const CELLS_MAX: usize = 400;
 
 /// What a sweep sets.
 pub struct SweepGrid {
-    /// What is swept.
     pub keys: Vec<String>,
     /// Settings of each cell, one of every key, the last key fastest.
     pub cells: Vec<Vec<Assigned>>,

@@ -34,22 +34,16 @@ const OUT_OF_RANGE: &str = "usage_out_of_range";
 
 /// The requests with all that it takes to send and price them again.
 pub struct Workload {
-    /// The requests.
     pub timeline: Timeline,
     pub sizes: BlockSizes,
-    /// How sizes are estimated.
     pub estimator: Estimator,
-    /// What tokens cost.
     pub prices: Prices,
-    /// Numbers of the detectors.
     pub breakage: BreakageThresholds,
-    /// Where approximations lean.
     pub bias: Bias,
     /// Least difference in percent that is called one.
     pub winner_percent_min: f64,
     /// What the simulation is held against.
     pub bars: SimulationBars,
-    /// How parts of the logs are looked at.
     pub cells: CellRules,
     /// Whether answers count, by estimate.
     pub with_output: bool,
@@ -58,8 +52,7 @@ pub struct Workload {
 }
 
 impl Workload {
-    /// Sizes the requests and reads the data files. An error if a data file does not fit, or `strict` and a model has
-    /// no price.
+    /// Sizes the requests and reads the data files. An error if one does not fit, or `strict` and a model has no price.
     pub fn new(
         timeline: Timeline,
         estimator: Option<&str>,
@@ -200,9 +193,7 @@ pub fn estimator_of(name: &str) -> Result<Estimator> {
 
 /// What policies are replayed on where nobody says anything else.
 pub struct ShippedWorkload {
-    /// The policies with their numbers.
     pub configs: PolicyConfigs,
-    /// The requests.
     pub workload: Workload,
     tools: Tools,
     cache: CacheRules,

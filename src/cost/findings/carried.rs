@@ -14,7 +14,6 @@ pub type Costs = BTreeMap<(u32, Sym), Cost>;
 
 /// One item that is asked about.
 pub struct PartItem {
-    /// Which.
     pub item: usize,
     pub names: Vec<String>,
     /// How often it came in, by session and model.

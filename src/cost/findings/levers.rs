@@ -32,8 +32,7 @@ impl<'e> BillEvidence<'e> {
 }
 
 impl Settable<'_> {
-    /// A case that says so: what to do, and the same where it holds in parts of one kind only, by kind (`{parts}` stands for
-    /// their names).
+    /// A case that says so: what to do, and the same where it holds in parts of one kind only (`{parts}` stands for them).
     pub fn case(&self, evidence: &BillEvidence<'_>, value: &str, case: Case) -> Case {
         let value = value.parse::<i64>().map_or_else(|_| json!(value), |number| json!(number));
         let advice = |file: &str, groups: &[Vec<&Lever>], is_for_all| {
@@ -55,9 +54,7 @@ pub struct LeverAdvice {
     /// Names of levers that are set together; of each group one.
     groups: Vec<Vec<String>>,
     value: Value,
-    /// The file, in words.
     file: String,
-    /// What comes of it.
     so: Option<String>,
     /// Whether it is one setting for everything, in the user's file.
     is_for_all: bool,
@@ -112,7 +109,6 @@ pub fn settle<'v>(
 /// A lever and the value that it is to get.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Assignment {
-    /// Its name.
     pub lever: String,
     /// As it stands in a file.
     pub value: Value,

@@ -15,11 +15,9 @@ pub struct Loser {
     pub name: String,
     /// Cost of it over that of the log, less one.
     pub change: f64,
-    /// Lower end of its 95 % interval over sessions.
+    /// Both ends of its 95 % interval over sessions.
     pub lower: f64,
-    /// Upper end.
     pub upper: f64,
-    /// How many sessions these are.
     pub sessions: u64,
     /// Arguments of the command that its figures come from.
     pub source: Vec<String>,

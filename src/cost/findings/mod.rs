@@ -37,7 +37,6 @@ const REGISTER: &[fn(&BillEvidence<'_>) -> Vec<Case>] =
 
 /// What is looked at.
 pub struct BillEvidence<'e> {
-    /// Requests, sizes, prices.
     pub workload: &'e Workload,
     /// The requests under the cache as it was.
     pub simulator: &'e Simulator<'e>,
@@ -47,13 +46,11 @@ pub struct BillEvidence<'e> {
     pub apart: &'e BTreeMap<(u32, Sym), Apart>,
     /// What came of what people try, in the order of the sheet.
     pub replays: &'e [PolicyReport],
-    /// What can be set in Claude Code.
     pub levers: &'e Levers,
     /// What `tune claude-settings` tries.
     pub study: &'e LeverStudy,
     /// The settings that it proposes if nothing stands in their way.
     pub paying: &'e [LeverValue],
-    /// Numbers and words.
     pub thresholds: &'e FindingThresholds,
 }
 
@@ -138,7 +135,6 @@ impl From<String> for Advice {
 
 /// Something that may be a finding.
 pub struct Case {
-    /// Which.
     pub id: String,
     /// What happens, in plain words; `{count}` stands for how often.
     pub what: String,
@@ -154,20 +150,17 @@ pub struct Case {
     pub spared_by: Vec<Assignment>,
     /// Arguments of the command that its figures come from; none where the evidence is all there is.
     pub source: Vec<String>,
-    /// On what it rests.
     pub basis: FindingBasis,
     /// How often it happened, by session and model.
     pub counts: BTreeMap<(u32, Sym), u64>,
     pub breaks: Breaks,
     /// Not told beside the finding of this name.
     pub unless: Option<String>,
-    /// Whether something follows from it.
     pub is_actionable: bool,
     /// The log, and the log without it, by session and model.
     pub sides: BTreeMap<(u32, Sym), Sides>,
     /// What it is made of; `{made}` stands for the names in what happens and in the advice.
     pub made_of: MadeOf,
-    /// How long somebody waited.
     pub waits: Option<Waits>,
 }
 
@@ -207,11 +200,9 @@ impl Case {
 pub struct Made {
     /// Its names, in the order of [`MadeOf::kinds`].
     pub names: Vec<String>,
-    /// How often.
     pub count: u64,
     /// Dollars that it cost, as the bill has them.
     pub before_usd: f64,
-    /// Dollars that are saved.
     pub saved_usd: f64,
 }
 

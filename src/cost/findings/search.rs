@@ -23,7 +23,6 @@ use crate::whatif::sim::figures::CostVerdict;
 /// A change that saves money, and where.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct BillFinding {
-    /// Which.
     pub id: String,
     /// What happens, in plain words.
     pub what: String,
@@ -45,20 +44,16 @@ pub struct BillFinding {
     pub spared_by: Vec<Assignment>,
     /// Arguments of the command that its figures come from.
     pub source: Vec<String>,
-    /// On what it rests.
     pub basis: FindingBasis,
     /// How often it happened where it holds.
     pub count: u64,
     pub breaks: Option<String>,
-    /// Whether something follows from it.
     pub is_actionable: bool,
     /// Dollars of the input where it holds.
     pub before_usd: f64,
-    /// Dollars that are saved there.
     pub saved_usd: f64,
-    /// Lower end of the 95 % interval of that over sessions.
+    /// Both ends of the 95 % interval of that over sessions.
     pub lower_usd: f64,
-    /// Upper end.
     pub upper_usd: f64,
     /// Sessions where it holds.
     pub sessions: u64,
@@ -74,11 +69,9 @@ pub struct BillFinding {
     pub looks: Vec<Looked>,
     /// Sessions that have most of it.
     pub largest: Vec<InSession>,
-    /// How long somebody waited, where that is long.
     pub waited: Option<Waited>,
     /// What the names in `made_of` are.
     pub made_by: Vec<String>,
-    /// What it is made of, where it holds.
     pub made_of: Vec<Made>,
 }
 
@@ -95,13 +88,11 @@ impl BillFinding {
 /// Time that somebody waited.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Waited {
-    /// Seconds in all.
     pub seconds: f64,
     /// On a day with requests.
     pub seconds_a_day: f64,
-    /// Lower end of its 95 % interval over sessions.
+    /// Both ends of its 95 % interval over sessions.
     pub lower: f64,
-    /// Upper end.
     pub upper: f64,
 }
 
@@ -113,11 +104,8 @@ pub struct Looked {
     /// Pseudonym, model, range of tokens.
     pub name: String,
     pub sessions: u64,
-    /// How often it happened there.
     pub count: u64,
-    /// Dollars there.
     pub before_usd: f64,
-    /// Dollars that are saved.
     pub saved_usd: f64,
     /// Both ends of its 95 % interval over sessions; none with too few of them.
     pub interval_usd: Option<(f64, f64)>,
@@ -132,11 +120,8 @@ pub struct InSession {
     pub session: String,
     /// Pseudonym of its project.
     pub project: String,
-    /// How often it happened.
     pub count: u64,
-    /// Dollars.
     pub before_usd: f64,
-    /// Dollars that are saved.
     pub saved_usd: f64,
 }
 
@@ -144,7 +129,6 @@ pub struct InSession {
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FindingScope {
-    /// In all of the logs.
     Everywhere,
     /// In parts of one kind only: `project`, `model`, `context`, and their names.
     Parts(String, Vec<String>),
@@ -161,7 +145,6 @@ pub struct FindingPart {
     pub share: f64,
 }
 
-/// One look at a case.
 struct Look {
     whole: Cell,
     parts: Vec<Cell>,

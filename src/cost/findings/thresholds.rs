@@ -1,4 +1,5 @@
-//! The sheet `rules/findings.toml`: numbers of the first page, and the words of its findings.
+//! The sheet `rules/findings.toml`: numbers of the first page, and the words of its findings. Of each, `id` is the name, `what`
+//! says what happens, `do` what to do, and `so` what comes of what is set.
 
 use serde::Deserialize;
 
@@ -14,7 +15,6 @@ use crate::whatif::prompt_cache::params::CacheLifetime;
 #[derive(Clone, PartialEq, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FindingThresholds {
-    /// Most findings of a page.
     pub findings_max: usize,
     /// Most names of a line.
     pub names_max: usize,
@@ -22,9 +22,7 @@ pub struct FindingThresholds {
     pub sessions_drawn: usize,
     /// Most points of a line.
     pub points_drawn: usize,
-    /// Most tools whose cost is drawn.
     pub tools_drawn: usize,
-    /// Most follow-ups that are drawn.
     pub follow_ups_drawn: usize,
     /// Days of a page, if nothing else is asked for.
     pub days: u32,
@@ -43,22 +41,15 @@ pub struct FindingThresholds {
     pub nothing_to_set_max: usize,
     /// The window of automatic compaction.
     pub window: GrownContexts,
-    /// Lifetimes of the prompt cache.
     pub lifetime: Vec<CacheFinding>,
-    /// Results that are longer than need be.
     pub result: Vec<LongResult>,
-    /// Cache misses.
     pub miss: Vec<Miss>,
     /// What parts of contexts cost.
     pub part: Vec<ContextPart>,
-    /// Images and documents.
     pub images: Images,
-    /// MCP servers that nobody calls.
     pub servers: Servers,
     pub hooks: Hooks,
-    /// Subagents on expensive models.
     pub subagents: Subagents,
-    /// Client versions that lose the cache.
     pub old_versions: OldVersions,
     /// What may not pay.
     pub tried: Vec<TriedSetting>,
@@ -71,17 +62,14 @@ pub struct FindingThresholds {
 #[derive(Clone, PartialEq, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct GrownContexts {
-    /// Name of the finding.
     pub id: String,
     /// The rule of `tune claude-settings` that owns the levers to be set.
     pub rule: String,
-    /// What happens.
     pub what: String,
     /// The same where none of the requests that save is counted.
     pub what_below: String,
     /// The lever where it holds with some models only.
     pub model_lever: String,
-    /// What comes of it.
     pub so: String,
 }
 
@@ -89,13 +77,11 @@ pub struct GrownContexts {
 #[derive(Clone, PartialEq, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CacheFinding {
-    /// Name of the finding.
     pub id: String,
     pub of: ThreadKind,
     pub value: CacheLifetime,
     /// The rule of `tune claude-settings` that owns the lever to be set.
     pub rule: String,
-    /// What happens.
     pub what: String,
 }
 
@@ -103,7 +89,6 @@ pub struct CacheFinding {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ThreadKind {
-    /// That of main threads.
     Main,
     Subagents,
 }
@@ -112,14 +97,10 @@ pub enum ThreadKind {
 #[derive(Clone, PartialEq, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LongResult {
-    /// Name of the finding.
     pub id: String,
-    /// Of which tools.
     pub of: ResultOf,
-    /// What happens.
     pub what: String,
     pub lever: String,
-    /// What comes of it.
     pub so: String,
 }
 
@@ -127,11 +108,8 @@ pub struct LongResult {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ResultOf {
-    /// Shells.
     Bash,
-    /// Tools of MCP servers.
     Mcp,
-    /// Readings of files.
     Read,
 }
 
@@ -152,9 +130,7 @@ pub struct Miss {
     /// Whether somebody can do something about it.
     #[serde(default = "yes")]
     pub is_habit: bool,
-    /// What happens.
     pub what: String,
-    /// What to do.
     #[serde(rename = "do")]
     pub advice: String,
     /// The client version from which on that is done.
@@ -179,11 +155,8 @@ impl ThreadKind {
 #[derive(Clone, PartialEq, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Images {
-    /// Name of the finding.
     pub id: String,
-    /// What happens.
     pub what: String,
-    /// What to do.
     #[serde(rename = "do")]
     pub advice: String,
 }
@@ -192,11 +165,8 @@ pub struct Images {
 #[derive(Clone, PartialEq, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Servers {
-    /// Name of the finding.
     pub id: String,
-    /// What happens.
     pub what: String,
-    /// What to do.
     #[serde(rename = "do")]
     pub advice: String,
     /// Least sessions of a project that a server was there in.
@@ -209,11 +179,8 @@ pub struct Servers {
 #[derive(Clone, PartialEq, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Hooks {
-    /// Name of the finding.
     pub id: String,
-    /// What happens.
     pub what: String,
-    /// What to do.
     #[serde(rename = "do")]
     pub advice: String,
     /// Waiting is told from so many seconds on, on a day with requests.
@@ -224,14 +191,10 @@ pub struct Hooks {
 #[derive(Clone, PartialEq, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Subagents {
-    /// Name of the finding.
     pub id: String,
-    /// What happens.
     pub what: String,
     pub lever: String,
-    /// What it is set to.
     pub value: String,
-    /// What comes of it.
     pub so: String,
     /// The cheaper model.
     pub model: String,
@@ -245,9 +208,7 @@ pub struct Subagents {
 #[derive(Clone, PartialEq, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct OldVersions {
-    /// Name of the finding.
     pub id: String,
-    /// What happens.
     pub what: String,
     /// What to do; `{newest}` stands for the newest version, `{own}` and `{theirs}` for shares of the input.
     #[serde(rename = "do")]
@@ -262,12 +223,9 @@ pub struct OldVersions {
 #[derive(Clone, PartialEq, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ContextPart {
-    /// Name of the finding.
     pub id: String,
     pub of: PartOf,
-    /// What happens.
     pub what: String,
-    /// What to do.
     #[serde(rename = "do")]
     pub advice: String,
 }

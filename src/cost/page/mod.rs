@@ -45,7 +45,6 @@ pub struct Page {
     pub versions: Versions,
     /// The same of each project that a finding is told of alone; once it is settled, those of them that are in use.
     pub versions_in: BTreeMap<String, Versions>,
-    /// The models in use.
     pub models: BTreeSet<UsedModel>,
     /// What would cost more, the most expensive first.
     pub not_worth: Vec<Loser>,

@@ -15,7 +15,6 @@ use crate::whatif::sim::cost::{Cost, Spent};
 use crate::whatif::sim::figures::UnloggedCalls;
 use crate::whatif::sim::unlogged::unlogged;
 
-/// Nano-dollars of a dollar.
 const NANO: f64 = 1e9;
 
 /// The day of requests without a time.
@@ -26,7 +25,6 @@ pub const UNDATED: &str = "?";
 pub struct Amount {
     /// Nano-dollars of what has a price.
     pub nano_usd: u64,
-    /// Spent without a price.
     pub unpriced_tokens: u64,
 }
 

@@ -37,7 +37,6 @@ use crate::whatif::workload::Workload;
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Params {
-    /// What becomes of calls to tools without a schema.
     pub no_schema_mode: NoSchemaMode,
     /// Whether numbers and booleans are read from texts.
     pub coerce: bool,
@@ -127,7 +126,6 @@ pub struct ArgVerdict {
 pub struct Misfit {
     /// JSON pointer into the arguments; empty for the whole.
     pub pointer: String,
-    /// Keyword of the schema.
     pub keyword: String,
 }
 

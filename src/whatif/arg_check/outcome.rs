@@ -76,8 +76,7 @@ pub struct ArgCheck {
     pub tools: BTreeMap<String, Classes>,
     /// By what the log says and class.
     pub truth: BTreeMap<Truth, Classes>,
-    /// By place in the arguments (JSON pointer, numbers as `*`) and keyword of the schema, for calls that do not fit:
-    /// `Read/limit: type`.
+    /// By place (JSON pointer, numbers as `*`) and keyword of the schema, of calls that do not fit: `Read/limit: type`.
     pub errors: BTreeMap<String, u64>,
 }
 
@@ -110,16 +109,13 @@ pub enum Provider {
 /// Definitions in a provider's shape.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct ProviderSizes {
-    /// Whose.
     pub provider: Provider,
-    /// Every tool.
     pub tools: Vec<ShapedTool>,
 }
 
 /// One of them.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct ShapedTool {
-    /// Name.
     pub tool: String,
     /// Estimated tokens as it was brought, in Anthropic's shape.
     pub tokens_brought: u64,

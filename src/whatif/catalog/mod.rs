@@ -35,7 +35,6 @@ pub enum DefinitionSource {
 pub struct ToolDefinition {
     /// Name as it stands in calls.
     pub name: String,
-    /// What it is for.
     pub description: String,
     /// JSON Schema of the arguments, as it was brought.
     pub schema: Option<Value>,
@@ -94,7 +93,6 @@ impl ToolDefinition {
 pub struct CatalogFile {
     /// As the user named it.
     pub name: String,
-    /// The shape that was found in it.
     pub shape: DefinitionShape,
 }
 
@@ -212,11 +210,8 @@ fn is_rival(one: &ToolDefinition, other: &ToolDefinition) -> bool {
 #[derive(Clone, PartialEq, Eq, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CatalogRules {
-    /// How tokens are estimated.
     pub sizes: SizeFormula,
-    /// What Anthropic is not sent.
     pub anthropic: AnthropicRules,
-    /// Where logs quote definitions.
     pub logged: LoggedRules,
 }
 

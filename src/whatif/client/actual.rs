@@ -22,7 +22,6 @@ use crate::whatif::sim::money::{Prices, Tariff};
 /// Changes of one entry that concern the same requests.
 #[derive(Clone, PartialEq, Debug)]
 pub struct JointChange<'j> {
-    /// The changed keys.
     pub keys: Vec<&'j str>,
     /// The requests that they concern.
     pub part: LeverPart,
@@ -102,7 +101,6 @@ pub struct HistoryRules {
     pub after_min: u64,
     /// Least sessions before it.
     pub before_min: u64,
-    /// How sessions are drawn.
     pub resampling: Resampling,
 }
 
@@ -120,9 +118,7 @@ pub struct SettingChange {
 /// Some projects, or all others.
 #[derive(Clone, PartialEq, Debug)]
 pub enum ReachedProjects {
-    /// These.
     Only(BTreeSet<Id>),
-    /// All but these.
     AllBut(BTreeSet<Id>),
 }
 
@@ -154,15 +150,13 @@ pub struct ActualChange {
     /// Cost per token of context (per request, of a change that makes contexts smaller) after over before, less one, over the
     /// same of what it does not concern; none while there are too few sessions.
     pub change: Option<f64>,
-    /// Lower end of its 95 % interval over sessions.
+    /// Both ends of its 95 % interval over sessions.
     pub lower: Option<f64>,
-    /// Upper end.
     pub upper: Option<f64>,
     /// What it is held against: `subagents`, `main threads`, `other projects`, or nothing.
     pub control: Option<&'static str>,
     /// Sessions with such requests, before the change and after it; none where it is held against nothing.
     pub control_sessions: Option<[u64; 2]>,
-    /// What follows.
     pub verdict: CameTrue,
 }
 

@@ -40,9 +40,7 @@ pub enum LeverValue {
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, strum::IntoStaticStr, strum::EnumString)]
 #[strum(const_into_str, serialize_all = "snake_case")]
 pub enum LeverPart {
-    /// Those of main threads.
     Main,
-    /// Those of subagents.
     Subagents,
     All,
 }
@@ -168,7 +166,6 @@ pub struct Trial {
 /// A session of the study.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct StudiedSession {
-    /// Whose it is.
     pub project: Id,
     /// First record.
     pub first: Millis,
@@ -187,7 +184,6 @@ pub struct StudiedSession {
 pub struct LeverStudy {
     /// The sessions, earliest first.
     pub sessions: Vec<StudiedSession>,
-    /// The settings.
     pub trials: Vec<Trial>,
     /// Settings that hold already: whoever changes one saves beside all of them, not beside the log.
     pub standing: Vec<LeverValue>,

@@ -19,12 +19,9 @@ use crate::whatif::prompt_cache::params::CacheLifetime;
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ClientThresholds {
-    /// How sessions are told apart.
     pub split: SplitThresholds,
-    /// Lifetimes.
     pub ttl: TriedTtls,
     pub window: TriedWindows,
-    /// Sizes of results.
     pub results: Results,
 }
 
@@ -48,7 +45,6 @@ pub struct SplitThresholds {
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TriedTtls {
-    /// Which.
     pub values: Vec<CacheLifetime>,
 }
 
@@ -63,19 +59,14 @@ pub struct TriedWindows {
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Results {
-    /// Characters of shell output.
     pub bash_chars: Vec<u64>,
-    /// Tokens of results of MCP tools.
     pub mcp_tokens: Vec<u64>,
-    /// Tokens of readings.
     pub read_tokens: Vec<u64>,
     /// Characters that stay of what is too long.
     pub preview_chars: u32,
     /// Tokens of the words about where the rest is.
     pub preview_tokens: u32,
-    /// Tools that run shell commands.
     pub bash_tools: Vec<String>,
-    /// Tools that read files.
     pub read_tools: Vec<String>,
 }
 
@@ -97,7 +88,6 @@ impl SplitThresholds {
     }
 }
 
-/// The data file.
 const FILE: &str = "policies/claude_settings.toml";
 
 impl ClientThresholds {
@@ -111,8 +101,7 @@ impl ClientThresholds {
         Ok(thresholds)
     }
 
-    /// Client versions of the last days of some projects, or of all. What is later than now has a wrong clock: it is no last
-    /// request.
+    /// Client versions of the last days of some projects, or of all. What is later than now has a wrong clock.
     pub fn versions(&self, timeline: &Timeline, projects: Option<&BTreeSet<Id>>, now: Millis) -> Versions {
         let of = |chain: u32| timeline.sessions[timeline.session_of_chain(chain) as usize].project;
         let is_asked = |chain: u32| projects.is_none_or(|asked| asked.contains(&of(chain)));
@@ -136,8 +125,7 @@ impl ClientThresholds {
 /// Client versions, each with the time of its last request.
 pub type Versions = BTreeMap<String, Millis>;
 
-/// The first of these levers that every one of these clients knows. The error says what to update, and from which
-/// version on the first lever is known.
+/// The first of these levers that all these clients know. The error says what to update, and what the first lever needs.
 pub fn known<'l>(levers: &[&'l Lever], versions: &Versions) -> std::result::Result<&'l Lever, String> {
     if let Some(lever) = levers.iter().find(|lever| unknowing(lever, versions).is_none()) {
         return Ok(lever);

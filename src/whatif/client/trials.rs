@@ -29,8 +29,7 @@ use crate::whatif::sim::simulator::{Priced, SimulatedRun, Simulator};
 use crate::whatif::sim::view::{Stage, StageJournal};
 use crate::whatif::workload::Workload;
 
-/// What every try is made on: the sessions of some projects, or all, under the cache of the simulator. Whether answers count is
-/// its matter as well.
+/// What every try is made on: sessions of some projects, or all, under the simulator's cache, with answers if it counts them.
 pub struct LeverTrials<'b> {
     simulator: &'b Simulator<'b>,
     workload: &'b Workload,
@@ -44,7 +43,6 @@ pub struct LeverTrials<'b> {
     thresholds: ClientThresholds,
     compaction: CompactionThresholds,
     params: CompactionParams,
-    /// What comes back after a compaction.
     reattached: Reattached,
     tokens: Arc<[u32]>,
     /// The projects that are asked about; none: all.
@@ -57,7 +55,6 @@ pub struct LeverTrials<'b> {
 #[derive(Default)]
 struct Replayed {
     run: SimulatedRun,
-    /// The steps that break.
     steps: Vec<(u32, Strength)>,
     /// What its breaks cost, by request.
     penalties: Vec<(u32, Cost)>,

@@ -34,7 +34,6 @@ pub enum AttemptEnd {
 pub struct CompactionAttempt {
     /// Index of the request before which it was made.
     pub request: u32,
-    /// What became of it.
     pub outcome: AttemptEnd,
     /// Tokens of the context that it was decided on.
     pub before_tokens: u64,
@@ -61,17 +60,11 @@ impl CompactionAttempt {
 /// Quantiles over contexts, by nearest rank.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize)]
 pub struct Percentiles {
-    /// 5th.
     pub p5: u64,
-    /// 25th.
     pub p25: u64,
-    /// Median.
     pub p50: u64,
-    /// 75th.
     pub p75: u64,
-    /// 95th.
     pub p95: u64,
-    /// Largest.
     pub max: u64,
 }
 
@@ -107,7 +100,6 @@ pub struct SummariserTokens {
     pub read: u64,
     /// Context that was not cached.
     pub uncached: u64,
-    /// Summaries.
     pub output: u64,
 }
 
@@ -123,13 +115,10 @@ impl SummariserTokens {
 /// Lowest and highest context at which a version compacted by itself.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct VersionEdge {
-    /// Client version.
     pub version: String,
     /// Automatic compactions that say how large the context was.
     pub compactions: u64,
-    /// Smallest.
     pub tokens_min: u64,
-    /// Largest.
     pub tokens_max: u64,
     /// Where the rule puts the trigger.
     pub trigger_tokens: u64,
@@ -163,8 +152,7 @@ pub struct AfterSizes {
     pub compactions: u64,
     /// First contexts after them.
     pub context: Percentiles,
-    /// Static prefix, summary, acknowledgement and reattached files of the parameters are within the tolerance, of all. The
-    /// client keeps no message word for word.
+    /// Sizes that the parameters predict within the tolerance, of all. The client keeps no message word for word.
     pub by_params: Share,
     /// What was known before the week of the compaction predicts within the tolerance, of all.
     pub learned: Share,
@@ -204,7 +192,6 @@ pub struct RealCompactions {
     pub rewritten_tokens: u64,
     /// Tokens by which contexts shrank.
     pub removed_tokens: u64,
-    /// Files read again.
     pub rereads: Rereads,
     /// What answers after them needed of what went.
     pub breakage: Breakage,
@@ -217,7 +204,6 @@ pub struct CompactionSweepRow {
     pub trigger_tokens: Option<u64>,
     /// Tokens that a compaction leaves besides the static prefix.
     pub carry_tokens: u64,
-    /// Compactions.
     pub firings: u64,
     /// Whether they follow each other too fast.
     pub is_thrashing: bool,
@@ -287,7 +273,6 @@ pub struct ClearingsReplayed {
 pub struct Clearings {
     /// Times at which results were cleared.
     pub clearings: u64,
-    /// Results cleared.
     pub results: u64,
     /// Tokens that they had.
     pub removed_tokens: u64,
@@ -309,7 +294,6 @@ pub struct ContextGrowth {
 /// Partitions with at least one request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 pub struct Grown {
-    /// How many.
     pub partitions: u64,
     /// Tokens of all answers.
     pub tokens: Percentiles,

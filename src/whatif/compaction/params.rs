@@ -45,7 +45,6 @@ pub struct Params {
     pub real: Real,
     /// Who writes the summary; empty for the same model.
     pub summarizer_model: String,
-    /// Clearing of tool results.
     pub micro: MicroParams,
 }
 
@@ -73,7 +72,6 @@ pub enum Mode {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(untagged, expecting = "it has to be a number of tokens or \"observed\"")]
 pub enum Reserve {
-    /// So many tokens.
     Tokens(u64),
     Word(ReserveWord),
 }
@@ -247,7 +245,6 @@ impl AttemptGate {
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CompactionThresholds {
-    /// Defaults.
     pub params: Params,
     /// What is known of the client.
     pub client: Client,
@@ -255,7 +252,6 @@ pub struct CompactionThresholds {
     pub warm: WarmThresholds,
     /// What is pointed out.
     pub report: ReportNumbers,
-    /// What is swept.
     pub sweep: SweepNumbers,
     /// What real logs are held against.
     pub bars: CompactionBars,
@@ -393,8 +389,7 @@ pub struct CompactionBars {
 }
 
 impl CompactionThresholds {
-    /// Reads the file. An error if a key is missing, unknown or of another type, or a parameter makes no sense; `place`
-    /// is how the file is cited.
+    /// Reads the file, cited as `place`. An error if a key is missing, unknown or of another type, or values make no sense.
     pub fn parse(text: &str, place: &str) -> Result<Self> {
         let thresholds: Self = fitting(text, place)?;
         thresholds.params.check(&thresholds.client)?;

@@ -78,9 +78,7 @@ pub struct CompactionReport<'a> {
     pub placement: Placement,
     /// How large contexts were after them.
     pub after_size: AfterSizes,
-    /// How old the sources of edits are.
     pub edit_ages: EditAges,
-    /// Clearings of the log.
     pub clearings: ClearingsReplayed,
     /// Other thresholds.
     pub sweep: Vec<CompactionSweepRow>,

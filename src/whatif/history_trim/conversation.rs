@@ -15,11 +15,9 @@ use crate::whatif::sim::view::Item;
 /// One message.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct TrimMessage {
-    /// Who speaks.
     pub role: Role,
     /// Its first block: tells it from all other messages.
     pub id: u32,
-    /// Whether it counts as an exchange.
     pub is_exchange: bool,
     /// Whether it is an assistant message that calls tools.
     pub calls_tools: bool,
@@ -27,7 +25,6 @@ pub struct TrimMessage {
     pub has_id: bool,
     /// Whether its text is one string; lists of parts are never cut.
     pub is_string: bool,
-    /// Whether it holds thinking.
     pub has_thinking: bool,
     /// Code points of its text.
     pub text_chars: u32,
@@ -51,7 +48,6 @@ pub struct Conversation {
 /// How items become messages.
 #[derive(Clone, Copy)]
 pub struct MessageReading<'a> {
-    /// What the blocks are.
     pub timeline: &'a Timeline,
     /// The numbers by which their sizes were estimated.
     pub sizes: &'a SizeRules,

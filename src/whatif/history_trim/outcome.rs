@@ -56,7 +56,6 @@ pub struct BreakCount {
 /// Tokens of the messages of one role and age, summed over requests: a message counts in every request that sends it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 pub struct MessageAgeRow {
-    /// Who speaks.
     pub role: Role,
     /// Least age of the row, in exchanges that came after.
     pub age_from: u32,
@@ -99,11 +98,8 @@ pub struct TrimOutcome {
 /// The cost of the log and of a policy, by the same simulation.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 pub struct TrimCosts {
-    /// Without the policy.
     pub baseline: Cost,
-    /// With it.
     pub policy: Cost,
-    /// Which one is better.
     pub verdict: CostVerdict,
 }
 
@@ -111,15 +107,11 @@ pub struct TrimCosts {
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CapNumbers {
-    /// Least budget that counts.
     pub budget_min: u32,
-    /// Largest budget that counts.
     pub budget_max: u32,
     /// Base per token of the budget.
     pub base_per_budget: f64,
-    /// Least base.
     pub base_min: u32,
-    /// Largest base.
     pub base_max: u32,
     /// Old messages from which on caps shrink.
     pub crowd_messages: u32,
@@ -153,11 +145,9 @@ pub struct Edits {
 /// Everything that is said about a trimmed history.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct TrimReport {
-    /// Name of the settings.
     pub name: String,
     /// What the same settings cost in other logs, in per cent: writes for 5 minutes / for an hour.
     pub elsewhere: Option<String>,
-    /// What was done.
     pub outcome: TrimOutcome,
     /// With the provider's cache.
     pub cached: TrimCosts,

@@ -135,15 +135,10 @@ impl Params {
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct HistoryTrimThresholds {
-    /// Defaults of the parameters.
     pub params: Params,
-    /// The formulas of the caps.
     pub caps: CapNumbers,
-    /// How a text is cut.
     pub cutting: CutNumbers,
-    /// How a conversation is counted.
     pub counting: CountNumbers,
-    /// How results are shown.
     pub report: ReportNumbers,
     /// Settings to print side by side.
     pub variant: Vec<Variant>,

@@ -37,24 +37,19 @@ pub struct Params {
     pub min_score: f64,
     /// Whether unsafe tools may be picked.
     pub allow_unsafe: bool,
-    /// The score.
     pub overlap: Overlap,
-    /// What a turn without picks is shown.
     pub on_empty: Empty,
     /// Names of tools that are always shown; a trailing `*` stands for any ending.
     #[serde(deserialize_with = "crate::whatif::tool_filter::params::names")]
     pub always: Vec<String>,
-    /// When tools are picked.
     pub scope: PickScope,
     /// Most tools that are scored; 0: all.
     pub budget_tools: usize,
-    /// What tools are that do not say.
     pub unsafe_default: UnsafeDefault,
     /// Code points of the person's text that count: whole steps of [`Word::STEP_CHARS`].
     pub query_chars: u32,
     /// Messages before it that count.
     pub query_context: usize,
-    /// How missed tools come back.
     pub expand: Expand,
 }
 
@@ -94,9 +89,7 @@ impl Overlap {
 pub enum Empty {
     /// No tool at all.
     None,
-    /// Every tool.
     All,
-    /// The always list.
     Always,
 }
 
@@ -148,7 +141,6 @@ pub struct Rules {
     pub curve: PickCurve,
     /// When the report speaks plainly.
     pub verdict: PickVerdict,
-    /// What asking for a tool costs.
     pub retry: Retry,
 }
 
@@ -156,7 +148,6 @@ pub struct Rules {
 #[derive(Clone, PartialEq, Eq, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PickCurve {
-    /// Numbers of picks.
     pub picks: Vec<usize>,
 }
 

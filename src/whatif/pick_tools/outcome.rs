@@ -35,9 +35,7 @@ pub struct RecallAt {
 /// All of it. Turns are those that used tools.
 #[derive(Clone, PartialEq, Debug, Default, Serialize)]
 pub struct PickTools {
-    /// The tools.
     pub catalog: CatalogFacts,
-    /// Version of the stop list.
     pub stop_version: u32,
     /// Why there are no savings, if there are none to speak of.
     pub not_estimated: Option<String>,
@@ -71,7 +69,6 @@ pub struct Pick {
     pub score: f64,
     /// The same as a fraction, not reduced; for `cosine` the square of it.
     pub numerator: u64,
-    /// See `numerator`.
     pub denominator: u64,
     /// Whether the fraction is the square of the score.
     #[serde(skip)]

@@ -1,11 +1,9 @@
 //! The policy `pipeline`: devboy's own layers over the same contexts, so that what they save is told in money, and beside
 //! policies that take old text away.
 //!
-//! A result is shortened when it comes in and stays as it came, so no prefix breaks. What a result would have been replaced
-//! by is not decided here: a replay of the layers has done that. A hint, though, points at an earlier result; if another
-//! policy has removed that one, the hint dangles ([`crate::whatif::sim::breakage::detect`]).
-//!
-//! Here stand the stage, what it did to the results of a log, and the report of that.
+//! A result is shortened when it comes in, as a replay of the layers decided, and stays so: no prefix breaks. A hint,
+//! though, points at an earlier result; if another policy has removed that one, it dangles
+//! ([`crate::whatif::sim::breakage::detect`]).
 
 pub mod replayed;
 
@@ -29,9 +27,7 @@ use crate::whatif::sim::view::{
 #[serde(deny_unknown_fields)]
 pub struct Params {
     pub layers: ActingLayers,
-    /// Which formats and references there are.
     pub formats: Formats,
-    /// What hints may point at.
     pub partition: HintScope,
 }
 
@@ -40,7 +36,6 @@ pub struct Params {
 #[serde(rename_all = "snake_case")]
 pub enum ActingLayers {
     All,
-    /// Hints only.
     Hints,
 }
 
@@ -73,7 +68,6 @@ pub struct SentResult {
     pub baseline: u64,
     /// Tokens of what would have been sent; at most `baseline`.
     pub tokens: u64,
-    /// What it points at.
     pub points: Points,
 }
 
@@ -122,8 +116,7 @@ pub struct Pipeline {
 }
 
 impl Pipeline {
-    /// The stage under its parameters, with what a replay of the layers found. `sizes` are the numbers by which block sizes were
-    /// estimated.
+    /// The stage, with what a replay of the layers found; `sizes` are the numbers by which block sizes were estimated.
     pub fn new(
         timeline: &Timeline,
         params: Params,
@@ -237,8 +230,7 @@ fn all_stood(moment: &RequestMoment<'_>, view: &ContextView) -> bool {
     })
 }
 
-/// Sums up what a stage wrote down. A result that stands in several chains (a fork) counts once. `aliases` are older names of
-/// tools and their present ones.
+/// Sums up what a stage wrote down, a result of several chains (a fork) once; `aliases` have present names of tools.
 pub fn outcome(
     timeline: &Timeline,
     aliases: &BTreeMap<String, String>,
@@ -266,7 +258,6 @@ pub fn outcome(
 /// All results.
 #[derive(Clone, PartialEq, Eq, Default, Debug, Serialize)]
 pub struct PipelineOutcome {
-    /// Together.
     #[serde(flatten)]
     pub all: Shortened,
     pub tools: BTreeMap<String, Shortened>,

@@ -11,8 +11,7 @@ use crate::whatif::sim::laid_out;
 use crate::whatif::sim::simulator::Simulator;
 use crate::whatif::sim::view::ItemKey;
 
-/// Percent by which a read dropped, floored, if that is a break: the read before was positive and this one is less than half
-/// of it (policies.md 2.1).
+/// Percent by which a read dropped, floored, if that is a break: to less than half of the one before (policies.md 2.1).
 pub fn drop_percent(previous: u64, current: u64) -> Option<u64> {
     (previous > 0 && 2 * current < previous).then(|| 100 * (previous - current) / previous)
 }
@@ -86,7 +85,6 @@ pub fn occasions(simulator: &Simulator<'_>) -> Vec<Cause> {
 pub struct Loss {
     /// Index into [`crate::logs::timeline::requests::Timeline::requests`].
     pub request: u32,
-    /// Why.
     pub cause: Cause,
     /// What it comes to: one event.
     pub sum: CauseSum,

@@ -41,15 +41,10 @@ use crate::whatif::simulation::{Finished, PolicyShare, Ready, Simulation};
 pub struct PromptCacheThresholds {
     #[serde(flatten)]
     pub cache_rules: CacheRules,
-    /// Which variants stand beside the baseline, and when one wins.
     pub compare: Compare,
-    /// What the simulation is held against.
     pub bars: SimulationBars,
-    /// What is fitted on half of the sessions.
     pub fit: Fit,
-    /// What a published study found.
     pub reference: PublishedStudy,
-    /// The router's settings.
     pub router: HotCacheRules,
     /// What counts as a write to a workspace.
     pub workspace: WorkspaceRules,
@@ -61,7 +56,6 @@ pub struct PromptCacheThresholds {
 pub struct Compare {
     /// Least difference in percent that is called one.
     pub winner_percent_min: f64,
-    /// Lifetimes.
     pub ttl: Vec<TtlPolicy>,
     pub layout: Vec<CacheLayout>,
     /// Keep-alive intervals in seconds.
@@ -266,8 +260,7 @@ pub fn keep_alive_break_even(prices: &Prices, model: &str, class: CacheLifetime,
     Some((write.checked_sub(nano.read)?, nano.read))
 }
 
-/// The figures under the names that operators of the agent runtime know. A bundle of workspace files is read anew after an
-/// invalidation and held otherwise.
+/// The figures under names of the agent runtime. A bundle of workspace files is read anew after an invalidation, else held.
 pub fn aliases(found: &PromptCache, calibration: &Calibration) -> BTreeMap<&'static str, Value> {
     let spent = found.simulated.spent;
     let ratio = (spent.prompt() > 0).then(|| spent.read as f64 / spent.prompt() as f64);

@@ -88,7 +88,6 @@ fn charge(simulator: &Simulator<'_>, index: u32, gap: GapWarmth, usual: Option<u
 #[derive(Clone, Copy, PartialEq, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct HotCacheRules {
-    /// Lifetime in minutes.
     pub ttl_minutes: u32,
     /// Seconds before its end from which a cache counts as cold.
     pub buffer_s: u32,

@@ -16,15 +16,12 @@ use crate::whatif::sim::figures::{CostVerdict, Deviation, Portion};
 pub struct AgainstBill {
     /// Requests with usage.
     pub requests: u64,
-    /// Tokens read by the bill.
     pub read_billed: u64,
-    /// Tokens read in the simulation.
     pub read_simulated: u64,
     /// Sum of absolute differences, request by request.
     pub read_error: u64,
     /// The bill's cost, without output.
     pub cost_billed: Cost,
-    /// The simulation's.
     pub cost_simulated: Cost,
     /// Requests within a turn, within the lifetime, with no known reason for a break: reads that are the same to the token.
     pub warm_tool_turns: Portion,
@@ -64,9 +61,8 @@ pub struct CacheArm {
     pub total: Total,
     /// Cost of the simulated baseline, in the money of what has a price both ways.
     pub against: Cost,
-    /// Lower end of the 95 % interval over sessions of the change against it; none with too few sessions.
+    /// Both ends of the 95 % interval over sessions of the change against it; none with too few sessions.
     pub change_lower: Option<f64>,
-    /// Its upper end.
     pub change_upper: Option<f64>,
     /// Reads that only kept a prefix alive.
     pub keep_alive_reads: u64,
@@ -154,7 +150,6 @@ impl Cause {
 /// Breaks of one cause.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize)]
 pub struct CauseSum {
-    /// How many.
     pub events: u64,
     /// Tokens that had been cached and were not read.
     pub tokens_lost: u64,
@@ -288,12 +283,9 @@ pub struct PromptCache {
     pub threshold: ThresholdModel,
     /// Writes to workspace files, if asked for.
     pub workspace: Option<Workspace>,
-    /// Models without a price.
     pub unpriced_models: Vec<String>,
     /// Models whose minimum prefix is not known.
     pub unlisted_minimum: Vec<String>,
-    /// Compactions of the log.
     pub compactions: u64,
-    /// Requests without usage.
     pub without_usage: u64,
 }

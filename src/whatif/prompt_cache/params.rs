@@ -130,7 +130,6 @@ pub enum HiddenForks {
     On,
     /// Yes; its size always estimated, which is what a prediction can know.
     Estimated,
-    /// No.
     Off,
 }
 
@@ -205,9 +204,7 @@ pub struct Params {
     pub ttl: TtlPolicy,
     /// Seconds past its lifetime that a prefix still counts as live: requests start before the log says so.
     pub slack_s: u32,
-    /// Below how many tokens nothing is cached.
     pub min_cacheable: MinCacheable,
-    /// Where breakpoints stand.
     pub layout: CacheLayout,
     /// How many blocks behind a breakpoint an older one is still found; 0 is any number.
     pub lookback_blocks: u32,
@@ -223,7 +220,6 @@ pub struct Params {
     pub cross_session: Switch,
     /// Whether the system prompt is sent a second time, uncached (layout `agent-runtime` only).
     pub double_system: Switch,
-    /// Reports on request.
     pub report: ReportParams,
 }
 
@@ -275,11 +271,8 @@ impl Params {
 /// The cache as the sheet `rules/policies/prompt_cache.toml` describes it: parameters with their defaults, and constants.
 #[derive(Clone, PartialEq, Debug, Deserialize)]
 pub struct CacheRules {
-    /// What can be set.
     pub params: Params,
-    /// Constants of the simulation.
     pub cache: Constants,
-    /// Tokens below which a model caches nothing.
     pub min_cacheable: MinCacheableTable,
 }
 

@@ -45,9 +45,7 @@ pub struct PublishedStudy {
 #[derive(Clone, Copy, PartialEq, Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Ideal {
-    /// Lifetime.
     pub seconds: u32,
-    /// Share of the input.
     pub percent: f64,
 }
 

@@ -43,13 +43,10 @@ pub const TELEMETRY: &str = "telemetry";
 pub struct PolicyReport {
     /// Its name; several joined by `+`.
     pub policy: String,
-    /// How it was set.
     pub params: Value,
     /// What was set about the cache that prices it.
     pub cache: Vec<String>,
-    /// What it was asked about.
     pub input: Counted,
-    /// On what its figures rest.
     pub fidelity: Fidelity,
     /// What the log was billed.
     pub billed: RunBill,
@@ -117,8 +114,7 @@ impl PolicyReport {
         self.outcome.as_ref().filter(|_| self.not_estimated.is_none())
     }
 
-    /// Whether the difference is within what the simulation itself is off, less than the least that is called one, or may
-    /// be none at all by its interval over sessions.
+    /// Whether the difference is within the simulation's error, below the least that is called one, or may be none at all.
     pub fn is_unsure(&self) -> bool {
         let change = self.outcome.as_ref().and_then(|outcome| outcome.total.change());
         let error = self.accuracy.map_or(0.0, |accuracy| accuracy.cost_error.size());
@@ -135,7 +131,6 @@ impl PolicyReport {
 /// What a policy was asked about.
 #[derive(Clone, Default, serde::Serialize)]
 pub struct Counted {
-    /// Log files.
     pub files: u64,
     pub sessions: u64,
     pub requests: u64,

@@ -18,7 +18,6 @@ pub struct CacheRequest {
     pub model: Sym,
     /// Edition of the static prefix.
     pub edition: u64,
-    /// When it starts.
     pub start: Millis,
     /// When its answer is complete.
     pub end: Millis,
@@ -66,7 +65,6 @@ struct Hit {
     last_use: Millis,
 }
 
-/// The static prefix of one model.
 #[derive(Clone, Copy, Debug)]
 struct StaticPrefix {
     model: Sym,
@@ -101,7 +99,6 @@ struct Idle {
 /// Reads that only kept a prefix alive.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct KeptAlive {
-    /// How many.
     pub reads: u64,
     /// Tokens read by each.
     pub tokens: u64,

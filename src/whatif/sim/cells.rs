@@ -32,7 +32,6 @@ pub struct CellRules {
     pub sessions_min: u64,
     /// Share of false discoveries among parts that are called clear, in percent.
     pub false_discovery_percent: f64,
-    /// How sessions are drawn.
     pub resampling: Resampling,
 }
 
@@ -230,9 +229,8 @@ fn measured(costs: impl Iterator<Item = (Cost, Cost)>, in_money: bool) -> Vec<Se
 
 /// What samples of sessions say about a change of cost.
 pub struct Drawn {
-    /// Lower end of the 95 % interval of the change.
+    /// Both ends of the 95 % interval of the change.
     pub lower: f64,
-    /// Upper end.
     pub upper: f64,
     /// Standard error.
     error: f64,
@@ -306,9 +304,8 @@ pub struct Cell {
     pub before: Cost,
     /// Whether that is of money; else of input-equivalent tokens, because nothing in this part has a price.
     pub in_money: bool,
-    /// Lower end of its 95 % interval over sessions; none where there are too few of them.
+    /// Both ends of its 95 % interval over sessions; none where there are too few of them.
     pub lower: Option<f64>,
-    /// Upper end.
     pub upper: Option<f64>,
     /// What the simulation is off the bill in this part, as a share.
     pub off_bill: f64,
@@ -316,7 +313,6 @@ pub struct Cell {
     pub p: f64,
     /// Smallest false discovery rate at which it is a discovery, over all parts that were looked at.
     pub q: f64,
-    /// What follows.
     pub verdict: CostVerdict,
 }
 

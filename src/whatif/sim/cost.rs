@@ -146,7 +146,6 @@ grows!(Cost: nano_usd, units, unpriced_tokens);
 /// Requests with their tokens and cost.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize)]
 pub struct Total {
-    /// Requests of the log.
     pub requests: u64,
     /// Tokens, with those of calls besides them.
     pub spent: Spent,

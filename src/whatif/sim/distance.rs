@@ -124,13 +124,9 @@ pub struct Apart {
     pub requests: u64,
     /// Of these, requests whose simulated read is not the billed one.
     pub differing: u64,
-    /// Tokens read by the bill.
     pub read_billed: u64,
-    /// Tokens read in the simulation.
     pub read_simulated: u64,
-    /// The bill's cost.
     pub cost_billed: Cost,
-    /// The simulation's.
     pub cost_simulated: Cost,
 }
 
@@ -162,7 +158,6 @@ pub struct DistanceCause {
     pub versions: String,
     /// What stood in the log before these requests.
     pub cause: Cause,
-    /// Its requests.
     pub apart: Apart,
 }
 
@@ -175,16 +170,14 @@ pub struct UnforeseenLosses {
     pub occasion: Option<Occasion>,
     /// Requests at which one could be lost, and at which it was.
     pub count: Portion,
-    /// Lower end of the 95 % interval of that share: over sessions or over requests (Wilson), whichever is wider.
+    /// Both ends of the 95 % interval of that share: over sessions or over requests (Wilson), whichever is wider.
     pub lower: f64,
-    /// Upper end.
     pub upper: f64,
 }
 
 /// The distance and its parts.
 #[derive(Clone, PartialEq, Default, Debug, Serialize)]
 pub struct Distance {
-    /// All requests.
     pub total: Apart,
     /// Largest first.
     pub parts: Vec<DistanceCause>,

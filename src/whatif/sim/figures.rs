@@ -70,7 +70,6 @@ impl Serialize for Deviation {
 /// Tokens and cost of all requests.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize)]
 pub struct RunBill {
-    /// Tokens by how they are billed.
     pub spent: Spent,
     pub cost: Cost,
 }
@@ -115,7 +114,6 @@ impl Sides {
 pub enum CostVerdict {
     /// The policy costs less than the log.
     Cheaper,
-    /// It costs more.
     #[serde(rename = "more expensive")]
     #[strum(serialize = "more expensive")]
     MoreExpensive,
@@ -136,11 +134,8 @@ impl Outcome {
 /// Calls that are in no log: extra ones of a policy, or estimated ones.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize)]
 pub struct UnloggedCalls {
-    /// How many.
     pub calls: u64,
-    /// Their tokens.
     pub spent: Spent,
-    /// What they would cost.
     pub cost: Cost,
 }
 
@@ -153,26 +148,19 @@ pub struct Spread {
     pub sessions: u64,
     /// Sessions that would have cost more.
     pub worse: u64,
-    /// 5th percentile.
     pub p5: f64,
-    /// 25th.
     pub p25: f64,
-    /// Median.
     pub p50: f64,
-    /// 75th.
     pub p75: f64,
-    /// 95th.
     pub p95: f64,
     /// Smallest: the session that gains most.
     pub best: f64,
-    /// Largest.
     pub worst: f64,
 }
 
 /// Everything that holds for any policy.
 #[derive(Clone, PartialEq, Default, Debug, Serialize)]
 pub struct Outcome {
-    /// All requests.
     pub total: Sides,
     /// Tokens that contexts had fewer of, over all requests; negative if they grew.
     pub tokens_removed: i128,

@@ -105,7 +105,6 @@ fn spread(sessions: Option<&BTreeMap<String, Sides>>) -> Spread {
 
 /// A variant beside the baseline, in the money of the requests that have a price both ways.
 pub struct CostComparison {
-    /// The baseline.
     pub before: Cost,
     /// All requests of the variant.
     pub after: Total,
@@ -138,8 +137,7 @@ impl CostComparison {
     }
 }
 
-/// Whether a change is one: more than `error`, and by its interval over sessions not nothing. Without an interval there are
-/// too few sessions to tell.
+/// Whether a change is one: more than `error`, and not nothing by its interval over sessions. Without one too few tell.
 pub fn verdict(change: f64, error: f64, interval: Option<(f64, f64)>) -> CostVerdict {
     let is_told = interval.is_some_and(|(lower, upper)| lower > 0.0 || upper < 0.0);
     match change {

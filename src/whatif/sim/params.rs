@@ -22,8 +22,7 @@ pub struct Assigned {
 }
 
 impl Assigned {
-    /// Reads `key=value`. What is no TOML value counts as text, and `[a,b]` as a list of texts. An error if there is no
-    /// `=` or no key.
+    /// Reads `key=value`; what is no TOML value is text, and `[a,b]` a list of texts. An error without `=` or key.
     pub fn parse(text: &str, place: impl Into<String>) -> Result<Self> {
         let fault =
             |does: &str| Error::usage(format!("`{text}` {does}")).hint("write KEY=VALUE, for instance `--set ttl=5m`");
@@ -124,8 +123,7 @@ impl PolicyConfig {
         at[last.as_str()] = Item::Value(widened(&setting.value, at.get(last)));
     }
 
-    /// The parameters as the policy reads them. An error if there is no such parameter, or a value is of the wrong
-    /// kind; the message shows the parameter.
+    /// The parameters as the policy reads them. The error shows one that is unknown, or whose value is of the wrong kind.
     pub fn params<T: DeserializeOwned>(&self) -> Result<T> {
         let text = self.alone().to_string();
         toml::parsed(&text).map_err(|cause| self.fault(&text, &cause))

@@ -32,7 +32,6 @@ pub fn foreseen(inventory: &Inventory, turns: &[Range<u32>]) -> ToolSelection {
 
 /// Tools whose description is closest to what was asked for (policies.md 5.1): cosine over term counts.
 pub struct TfCosine<'a> {
-    /// The tools.
     pub inventory: &'a Inventory,
     /// What was asked for, in terms.
     pub queries: Queries<'a>,
@@ -171,8 +170,7 @@ pub struct Predictions {
 }
 
 impl Predictions {
-    /// Reads lines of `{"message_id": "msg_…", "tools": ["…"]}`; `place` is the file, for messages. An error if a line
-    /// is something else.
+    /// Reads lines of `{"message_id": "msg_…", "tools": ["…"]}`; the error names a line of `place` that is none.
     pub fn parse(text: &str, place: &str) -> Result<Self> {
         let lines = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty());
         let by_message = lines.map(|(number, line)| {

@@ -138,8 +138,7 @@ pub fn learn(timeline: &Timeline, rules: &SizeRules, unknown: CacheLifetime) -> 
     priors
 }
 
-/// Requests with usage in the order of their starts; those of one chain stay in their order even if its clock ran
-/// backwards.
+/// Requests with usage by their starts; those of one chain stay in their order even if its clock ran backwards.
 fn by_clock(timeline: &Timeline) -> Vec<u32> {
     let mut order: Vec<(Millis, u32)> = Vec::with_capacity(timeline.requests.len());
     for chain in &timeline.chains {
@@ -156,8 +155,7 @@ fn by_clock(timeline: &Timeline) -> Vec<u32> {
     order.into_iter().map(|(_, index)| index).collect()
 }
 
-/// Lifetime of every request's writes: what its usage says, else that of the request before in its chain, else that of the
-/// next one that says it.
+/// Lifetime of every request's writes: what its usage says, else the request before in its chain, else the next that does.
 fn classes(timeline: &Timeline, unknown: CacheLifetime) -> Vec<CacheLifetime> {
     let mut classes = vec![unknown; timeline.requests.len()];
     for chain in &timeline.chains {
@@ -406,8 +404,7 @@ fn could_be_lost(before: &Request, request: &Request, idle: Millis, class: Cache
     (!explained && cached > 0).then_some(if turn { Where::Turn } else { Where::Tools })
 }
 
-/// Whether a human turn within the lifetime read more than was written before: the answer was cached already. None where it
-/// cannot tell.
+/// Whether a human turn in time read more than was written: the answer was cached already. None where it cannot tell.
 fn shows_fork(before: &Request, request: &Request, idle: Millis) -> Option<bool> {
     let warm = idle <= CacheLifetime::FiveMinutes.millis();
     let cached = before.usage.cache_read + before.usage.cache_creation;

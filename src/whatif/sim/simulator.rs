@@ -76,9 +76,7 @@ impl Priced {
 pub struct Extra {
     /// The request at which it was made.
     pub request: u32,
-    /// What was asked for.
     pub call: ExtraCall,
-    /// As billed.
     pub spent: Spent,
     pub cost: Cost,
 }
@@ -160,11 +158,9 @@ impl SimulatedRun {
 /// Sends the requests of one timeline under one cache, as often as is asked: what all its runs share.
 #[derive(Clone)]
 pub struct Simulator<'a> {
-    /// The requests.
     pub timeline: &'a Timeline,
     pub sizes: &'a BlockSizes,
     pub cache_rules: &'a CacheRules,
-    /// Prices by symbol.
     pub tariff: Tariff<'a>,
     /// What is known of each request before its bill.
     pub priors: Arc<[Prior]>,
@@ -238,8 +234,7 @@ impl<'a> Simulator<'a> {
         0..self.timeline.chains.len() as u32
     }
 
-    /// Sends the requests of some chains, in their order: a stage may know from one what another begins with that was forked
-    /// off it.
+    /// Sends the requests of some chains in order: a stage may know from one what another begins with that was forked off it.
     pub fn run<'r>(
         &'r self,
         chains: Range<u32>,

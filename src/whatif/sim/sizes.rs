@@ -30,9 +30,7 @@ pub enum Estimator {
     Anchored,
     /// The fitted formula alone.
     Fitted,
-    /// Tokens of `cl100k_base`.
     Cl100k,
-    /// Tokens of `o200k_base`.
     O200k,
     /// Four characters per token.
     Chars4,
@@ -42,9 +40,7 @@ pub enum Estimator {
 #[derive(Clone, PartialEq, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SizeRules {
-    /// Characters per token by kind of block.
     pub chars_per_token: CharsPerToken,
-    /// Tokens of framing.
     pub framing: Framing,
     /// Blocks take at most this many times their estimate from an increment that no tool result explains.
     pub stretch_max: f64,
@@ -71,7 +67,6 @@ pub struct CharsPerToken {
 #[derive(Clone, PartialEq, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Framing {
-    /// Of a call.
     pub tool_use: f64,
     pub tool_result: f64,
     pub increment: f64,
@@ -94,8 +89,7 @@ impl SizeRules {
         }
     }
 
-    /// Reads the sheet; `place` is where it stands, for messages. An error if it does not fit, or a ratio is not
-    /// positive.
+    /// Reads the sheet; `place` is where it stands, for messages. An error if it does not fit, or a ratio is not positive.
     pub fn parse(text: &str, place: &str) -> Result<Self> {
         let rules: Self = fitting(text, place)?;
         let ratios = &rules.chars_per_token;
@@ -151,7 +145,6 @@ impl SizeRules {
 /// Sizes of all blocks of a timeline.
 #[derive(Clone, PartialEq, Debug)]
 pub struct BlockSizes {
-    /// How blocks were estimated.
     pub rules: SizeRules,
     /// Tokens by block.
     pub tokens: Vec<u32>,

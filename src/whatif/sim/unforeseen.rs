@@ -61,7 +61,6 @@ impl Occasion {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Unforeseen {
     pub place: Where,
-    /// What else stood before it.
     pub occasion: Occasion,
     /// Requests at such a place before this one, and those of them that had lost it.
     pub at_place: Portion,

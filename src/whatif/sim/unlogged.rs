@@ -57,7 +57,6 @@ fn forks(simulator: &Simulator<'_>) -> UnloggedCalls {
     sum
 }
 
-/// The calls of summarisers, priced.
 fn summaries(simulator: &Simulator<'_>) -> UnloggedCalls {
     let slack_s = simulator.cache_rules.params.slack_s;
     let mut sum = UnloggedCalls::default();

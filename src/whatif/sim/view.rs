@@ -1,11 +1,8 @@
 //! A context as it is about to be sent, the stages that may change it, and what chains that were forked off begin with.
 //!
-//! For every request the driver lays out what the log says was sent: the static prefix (tools, system) and the blocks of
-//! the segment so far with their sizes. Each stage makes a view of its own of the one before it; the driver then compares
-//! the last one with what was sent before to see how much of a cached prefix is still good, prices it, and looks for what was
-//! lost. So stages compose, and without any stage the view is the log's. A context mostly is the one before with a little
-//! behind it: everybody keeps the views and says how much of one stayed, so that a long thread is not read from its start at
-//! every request.
+//! Each stage makes a view of its own of the one before it, so stages compose; the driver compares the last one with what was
+//! sent before. A context mostly is the one before with a little behind it: everybody keeps the views and says how much of one
+//! stayed, so that a long thread is not read from its start at every request.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -37,7 +34,6 @@ impl ItemKey {
 /// One item of a context.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Item {
-    /// What it is.
     pub key: ItemKey,
     /// Its tokens as sent.
     pub tokens: u32,
@@ -56,7 +52,6 @@ pub struct Prefix {
 /// A context.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct ContextView {
-    /// Tools and system.
     pub prefix: Prefix,
     /// Messages, in order.
     pub items: Vec<Item>,
@@ -128,7 +123,6 @@ pub struct ExtraCall {
     pub write: u64,
     /// Tokens neither read nor written.
     pub uncached: u64,
-    /// Tokens of the answer.
     pub output: u64,
 }
 
@@ -142,7 +136,6 @@ pub struct Noticed {
 
 /// The request at hand and what is known when it is sent.
 pub struct RequestMoment<'a> {
-    /// Everything.
     pub timeline: &'a Timeline,
     /// Index into [`Timeline::requests`].
     pub request: u32,
@@ -156,7 +149,6 @@ pub struct RequestMoment<'a> {
     pub cached_before: u64,
     /// Whether they still are.
     pub is_warm: bool,
-    /// Whether this request opens a segment.
     pub opens_segment: bool,
 }
 
@@ -165,7 +157,6 @@ pub struct RequestMoment<'a> {
 pub struct StageOutput {
     /// Calls to pay for.
     pub extra: Vec<ExtraCall>,
-    /// Breaks.
     pub noticed: Vec<Noticed>,
     /// Hints that are new in this context: a break is noticed where what they point at is gone in the end.
     pub hints: Vec<Hint>,
@@ -226,8 +217,7 @@ impl<T: Ord> StageJournal<T> {
     }
 }
 
-/// What stood when a request was sent that another chain is forked off, kept until the last chain that was forked off
-/// there begins.
+/// What stood when a request was sent that other chains are forked off, kept until the last of these begins.
 #[derive(Debug)]
 pub struct ForkPoints<T> {
     /// These requests, each with that chain; none until one was sent.

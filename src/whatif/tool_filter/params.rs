@@ -17,7 +17,6 @@ pub struct Params {
     /// Names of tools that are always shown; a trailing `*` stands for any ending.
     #[serde(deserialize_with = "names")]
     pub always: Vec<String>,
-    /// Who proposes others.
     pub predictor: Predictor,
     /// Turns that `recency` looks back on.
     pub recency_turns: usize,
@@ -33,19 +32,16 @@ pub struct Params {
     pub skip_cacheable: bool,
     /// Whether the model can ask for tools.
     pub fallback: bool,
-    /// How missed tools come back.
     pub expand: Expand,
     /// Retries per request.
     pub max_retries: u32,
     /// Whether they stay.
     pub learn: bool,
-    /// What requests after the first of a turn are shown.
     pub continuation: Continuation,
     /// Longest description, in code points.
     pub description_chars: Option<usize>,
     /// Tokens of the system prompt.
     pub system_tokens: Option<u64>,
-    /// About catalogs.
     pub catalog: CatalogParams,
 }
 
@@ -61,7 +57,6 @@ pub struct CatalogParams {
 #[derive(Clone, PartialEq, Eq, Debug, Deserialize)]
 #[serde(try_from = "String")]
 pub enum Predictor {
-    /// Nobody.
     None,
     /// The last turns.
     Recency,
@@ -100,7 +95,6 @@ pub enum Continuation {
     /// What the first was shown.
     #[serde(alias = "same-set")]
     SameSet,
-    /// Every tool.
     All,
 }
 
@@ -147,15 +141,11 @@ pub(crate) fn names<'de, D: Deserializer<'de>>(deserializer: D) -> std::result::
 pub struct Rules {
     /// Other names of tools.
     pub aliases: BTreeMap<String, String>,
-    /// The tool for asking.
     pub fallback: Fallback,
-    /// What asking costs.
     pub retry: Retry,
-    /// How queries are made.
     pub query: Query,
     /// Prices for the rule of thumb.
     pub break_even: FilterPrices,
-    /// The table of what a list covers.
     pub coverage: CoverageRules,
 }
 
@@ -190,9 +180,7 @@ pub struct Query {
 #[serde(deny_unknown_fields)]
 pub struct FilterPrices {
     pub read_u20: u64,
-    /// A write for five minutes.
     pub write_5m_u20: u64,
-    /// A write for an hour.
     pub write_1h_u20: u64,
 }
 

@@ -29,14 +29,12 @@ pub struct ProposalAccuracy {
     pub recall: Portion,
     /// The same without tools that are always shown.
     pub precision_rest: Portion,
-    /// The same without tools that are always shown.
     pub recall_rest: Portion,
 }
 
 /// What hiding one tool came to.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize)]
 pub struct ToolRegret {
-    /// Name.
     pub tool: String,
     /// Tokens of its definition, where known.
     pub tokens: Option<u64>,
@@ -73,8 +71,7 @@ impl BreakEven {
         self.read_u20 * self.removed_tokens
     }
 
-    /// What a request with a miss costs beyond the extra one where the prefix is rebuilt: the whole context is written,
-    /// not read.
+    /// What a request with a miss costs beyond the extra one where the prefix is rebuilt: all of it is written, not read.
     pub fn rebuild_u20(&self) -> u64 {
         self.write_u20.saturating_sub(self.read_u20) * self.context_tokens
     }
@@ -105,17 +102,14 @@ fn pays_from(cost: u64, saved: u64) -> Option<u64> {
     (saved > 0).then(|| cost.div_ceil(saved))
 }
 
-/// How far the static prefix is from the definitions of the catalog, over chains: |S − (Σ definitions + system
-/// prompt)|.
+/// |S − (Σ definitions + system prompt)| over chains: how far the static prefix is from the definitions of the catalog.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize)]
 pub struct Unexplained {
     /// Chains with a known prefix.
     pub chains: u64,
     /// Least, median (the lower one) and greatest difference, in tokens.
     pub min: u64,
-    /// See `min`.
     pub median: u64,
-    /// See `min`.
     pub max: u64,
     /// Chains whose prefix is smaller than the definitions alone: they cannot all have been sent.
     pub too_small: u64,
@@ -126,7 +120,6 @@ pub struct Unexplained {
 /// All of it.
 #[derive(Clone, PartialEq, Debug, Default, Serialize)]
 pub struct ToolFilter {
-    /// The tools.
     pub catalog: CatalogFacts,
     /// Why there are no savings, if there are none to speak of.
     pub not_estimated: Option<String>,
@@ -144,11 +137,9 @@ pub struct ToolFilter {
     pub misses: Portion,
     /// Tool-using turns with a miss.
     pub turns_missed: Portion,
-    /// Extra requests.
     pub retries: u64,
     /// Misses that nothing made good.
     pub unrecovered: u64,
-    /// How good the proposals were.
     pub accuracy: ProposalAccuracy,
     /// By tool, most missed first, then by calls and name.
     pub regret: Vec<ToolRegret>,
@@ -156,7 +147,6 @@ pub struct ToolFilter {
     pub break_even: Option<BreakEven>,
     /// How well the catalog explains the prefix.
     pub unexplained: Option<Unexplained>,
-    /// What the reader should know.
     pub notes: Vec<String>,
 }
 

@@ -15,7 +15,6 @@ use crate::whatif::tools::{ToolSet, Tools};
 /// One tool.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Tool {
-    /// What is known about it.
     pub definition: ToolDefinition,
     /// Tokens of its definition; none where its text is not what a client sends.
     pub tokens: Option<u64>,
@@ -39,7 +38,6 @@ pub struct ListedCall {
 /// All tools, and their calls by request.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Inventory {
-    /// Where the definitions come from.
     pub source: DefinitionSource,
     /// The tools, in catalog order.
     pub tools: Vec<Tool>,
@@ -52,8 +50,7 @@ pub struct Inventory {
 }
 
 impl Inventory {
-    /// The tools of the catalog (none: what was used), with shipped words for those that it does not have. Words of the
-    /// stop list do not count.
+    /// The tools of the catalog and others that were used, with shipped words for these; words of the stop list do not count.
     pub fn new(timeline: &Timeline, known: &Tools) -> Self {
         let Tools { catalog, shipped, rules, stop, .. } = known;
         let mut definitions = catalog.as_ref().map(|(catalog, _)| newest(catalog)).unwrap_or_default();
@@ -208,7 +205,6 @@ fn uses(timeline: &Timeline, tools: &[Tool]) -> (Vec<ListedCall>, Vec<Range<u32>
 /// Words that say nothing about which tool is meant, as hashes.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct StopWords {
-    /// Version of the list.
     pub version: u32,
     hashes: BTreeSet<u64>,
 }

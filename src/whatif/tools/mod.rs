@@ -34,15 +34,12 @@ pub struct Tools {
     pub provider: Option<Provider>,
     /// Words of built-in tools.
     pub shipped: Catalog,
-    /// Sizes of definitions.
     pub rules: CatalogRules,
-    /// Words that do not count.
     pub stop: StopWords,
 }
 
 impl Tools {
-    /// Reads the user's catalogs and the shipped files. An error if a file cannot be read or has none of the known
-    /// shapes.
+    /// Reads the user's catalogs and the shipped files. An error if a file cannot be read or has no known shape.
     pub fn read(files: &[String], data: &Data) -> Result<Self> {
         let specs = files.iter().map(|file| Spec::parse(file)).collect::<Result<Vec<_>>>()?;
         let text = |spec: &Spec| {

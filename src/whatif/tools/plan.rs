@@ -12,7 +12,6 @@ use crate::whatif::tools::{ToolSet, turns};
 /// Tools that somebody proposes for a request.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum ToolSelection {
-    /// All there are.
     All,
     /// None, not even those that are always shown.
     Nothing,
@@ -41,13 +40,11 @@ pub enum Expand {
 /// The rules of showing and recovering.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Handling {
-    /// Always shown.
     pub always: ToolSet,
     /// Least and most proposed tools of a turn; too few are filled in catalog order.
     pub proposed: (usize, Option<usize>),
     /// Whether every tool is shown where nothing is allowed or nothing that is allowed exists; else none is.
     pub all_if_empty: bool,
-    /// How misses are made good.
     pub expand: Expand,
     /// Whether there is a tool to ask for others with, and how often it may be used per request.
     pub retries: u32,

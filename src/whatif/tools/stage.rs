@@ -26,7 +26,6 @@ pub struct Definitions {
     pub fallback: u64,
     /// By tool: tokens that a shorter description saves where the definition is sent.
     pub trimmed: Vec<u64>,
-    /// How misses are made good.
     pub expand: Expand,
     /// Tokens of a call that asks for a definition and of its answer besides the definition.
     pub framing_tokens: u64,
@@ -128,8 +127,7 @@ impl ToolStage {
         Self { chains, plan: ToolPlan::default(), definitions: None, appended: Vec::new(), edition_before: 0 }
     }
 
-    /// The request that is answered with a wish for more tools, before the head is rebuilt: it reads what is still the
-    /// same.
+    /// The request that is answered with a wish for more tools, before the head is rebuilt: it reads what is still the same.
     fn asked_in_vain(&self, moment: &RequestMoment<'_>, view: &ContextView, edition: u64) -> ExtraCall {
         let same = if edition == self.edition_before { moment.sent_before.unwrap_or(0) } else { 0 };
         let shared = if moment.opens_segment { same.min(view.prefix.tokens) } else { same };

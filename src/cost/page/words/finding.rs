@@ -10,7 +10,6 @@ pub(super) const IN_OTHERS: &str = "in other sessions like these at most";
 
 /// A finding, part by part.
 pub struct ToldFinding {
-    /// What happens.
     pub what: String,
     /// Where it holds, and what it costs.
     pub holds: String,

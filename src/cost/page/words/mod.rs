@@ -22,9 +22,7 @@ pub const NOT_WORTH: &str = "Not worth it: replayed on these logs, it would have
 /// How the page is told.
 pub struct Telling<'p> {
     pub page: &'p Page,
-    /// Names of projects.
     pub names: PageNames,
-    /// Numbers.
     pub thresholds: &'p FindingThresholds,
     /// Most findings and names.
     pub top: Option<usize>,
@@ -146,8 +144,7 @@ impl Telling<'_> {
         unsettable.take(self.top.unwrap_or(self.thresholds.nothing_to_set_max))
     }
 
-    /// How often the intervals of the page hold, where some are over few sessions: those of a part, or of subagents, are over fewer
-    /// than there are.
+    /// How often the intervals of the page hold, where some are over few sessions, as those of a part or of subagents may be.
     pub fn of_few_sessions(&self) -> Option<String> {
         let told = self.findings().chain(self.told_unsettable());
         let has_interval = |finding: &&BillFinding| {

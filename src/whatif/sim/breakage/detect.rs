@@ -4,8 +4,6 @@
 //! A reference breaks where the log's own context shows at least one of its occurrences and the sent one shows none. So
 //! nothing breaks when nothing is removed, and what the model knew from elsewhere is not put down to the policy. The
 //! text of a simulated summary is unknown: it is taken to repeat nothing, so the counts are upper bounds.
-//!
-//! For that it is looked up which blocks a context shows: the log's own of a request, and one that is sent.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -19,13 +17,10 @@ use crate::whatif::sim::view::{ContextView, Given, Item, Noticed, RequestMoment,
 
 /// The detectors over one timeline. Made once; every request is looked at by itself, in any order.
 pub struct Detectors<'a> {
-    /// What was asked and answered.
     pub timeline: &'a Timeline,
     /// Sizes of [`Timeline::blocks`], one each.
     pub tokens: &'a [u32],
-    /// The numbers.
     pub thresholds: &'a BreakageThresholds,
-    /// Which calls are about which files.
     pub files: Files,
 }
 
@@ -125,8 +120,7 @@ struct BothContexts<'a> {
     sent: &'a ContextView,
 }
 
-/// Calls of which one half is in the sent context and the other is not, although the log's has both: those with a half among
-/// these items.
+/// Calls with a half among these items, of which the log's context has both halves and the sent one has one.
 pub fn orphans<'i>(
     timeline: &Timeline,
     logged: &ContextView,
@@ -170,7 +164,6 @@ pub fn dangling(timeline: &Timeline, request: u32, hints: &[Hint], sent: &Contex
 /// Collects the breaks of a run.
 pub struct BreakWatch<'a> {
     detectors: &'a Detectors<'a>,
-    /// What broke, request by request.
     pub breaks: Vec<Break>,
     /// Whether halves of calls are looked for that lost the other half.
     with_pairs: bool,
@@ -178,7 +171,6 @@ pub struct BreakWatch<'a> {
     paired: usize,
     /// Calls of the chain that are known to have lost one.
     orphans: BTreeSet<u32>,
-    /// All hints of the chain.
     hints: BTreeSet<Hint>,
     /// Calls of the chain whose hints are known to dangle: each breaks once.
     dangling: BTreeSet<u32>,
@@ -242,8 +234,7 @@ impl<'a> BreakWatch<'a> {
         self.paired = 0;
     }
 
-    /// A request goes out: its context as the log has it and as the stages left it, with what of both stayed, and what they left
-    /// besides.
+    /// A request goes out, with its context as the log has it and as the stages left it, and what they left besides.
     pub fn sent(&mut self, moment: &RequestMoment<'_>, both: [Given<'_>; 2], tokens: u64, output: &StageOutput) {
         let [logged, sent] = both.map(|given| given.view);
         let has_grown = moment.before.is_none_or(|before| both[1].kept >= before.items.len());

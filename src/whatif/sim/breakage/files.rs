@@ -26,13 +26,11 @@ pub fn calls_of(timeline: &Timeline, request: u32) -> Range<usize> {
 pub enum Access {
     Read,
     Edit,
-    /// Anything else.
     Other,
 }
 
 /// Calls on files, call by call parallel to [`Timeline::calls`].
 pub struct Files {
-    /// What a call does.
     pub access: Vec<Access>,
     before: Vec<u32>,
     /// Block of the newest result of reading the same file before a call, or [`NONE`].

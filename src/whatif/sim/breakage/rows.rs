@@ -98,7 +98,6 @@ pub struct Break {
     pub request: u32,
     /// Index of the call that shows it, or [`crate::logs::timeline::requests::NONE`].
     pub call: u32,
-    /// What broke.
     pub class: BreakClass,
     /// Block of the newest result of reading the file at stake, [`crate::logs::timeline::requests::NONE`] without one.
     pub reading: u32,
@@ -133,11 +132,8 @@ pub struct BreakExample {
 /// The breaks of one class.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct ClassCount {
-    /// What broke.
     pub class: BreakClass,
-    /// How sure it is.
     pub strength: Strength,
-    /// Breaks.
     pub events: u64,
     /// Of these, how many the log shows too few occurrences for to be sure.
     pub upper_bound: u64,
