@@ -109,27 +109,17 @@ pub struct TrimCosts {
 pub struct CapNumbers {
     pub budget_min: u32,
     pub budget_max: u32,
-    /// Base per token of the budget.
     pub base_per_budget: f64,
     pub base_min: u32,
     pub base_max: u32,
-    /// Old messages from which on caps shrink.
     pub crowd_messages: u32,
-    /// Share of the base that is left in the largest crowd.
     pub crowd_floor: f64,
-    /// Share that is added to it where nothing is crowded.
     pub crowd_weight: f64,
-    /// Least cap next to the boundary.
     pub message_near_min: u32,
-    /// Cap of the oldest message per cap next to the boundary.
     pub message_oldest_share: f64,
-    /// Least cap of the oldest message.
     pub message_oldest_min: u32,
-    /// Cap of a tool result per cap of a message.
     pub tool_share: f64,
-    /// Least cap of a result next to the boundary.
     pub tool_near_min: u32,
-    /// Least cap of the oldest result.
     pub tool_oldest_min: u32,
 }
 

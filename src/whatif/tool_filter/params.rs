@@ -8,39 +8,26 @@ use crate::base::error::{Error, Result};
 use crate::whatif::tool_filter::result::CoverageElsewhere;
 use crate::whatif::tools::plan::Expand;
 
-/// What the user may set.
+/// What the user may set; the sheet of the policy says what each does.
 #[derive(Clone, PartialEq, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Params {
-    /// Whether anything is changed at all.
     pub enabled: bool,
-    /// Names of tools that are always shown; a trailing `*` stands for any ending.
     #[serde(deserialize_with = "names")]
     pub always: Vec<String>,
     pub predictor: Predictor,
-    /// Turns that `recency` looks back on.
     pub recency_turns: usize,
-    /// Most tools that `tf-cosine` and `markov` propose.
     pub top_k: usize,
-    /// Least score of `tf-cosine`, 0 to 1.
     pub min_score: f64,
-    /// Fewest proposed tools.
     pub min_tools: usize,
-    /// Most proposed tools.
     pub max_tools: Option<usize>,
-    /// Leave models with a prompt cache alone.
     pub skip_cacheable: bool,
-    /// Whether the model can ask for tools.
     pub fallback: bool,
     pub expand: Expand,
-    /// Retries per request.
     pub max_retries: u32,
-    /// Whether they stay.
     pub learn: bool,
     pub continuation: Continuation,
-    /// Longest description, in code points.
     pub description_chars: Option<usize>,
-    /// Tokens of the system prompt.
     pub system_tokens: Option<u64>,
     pub catalog: CatalogParams,
 }
@@ -49,7 +36,6 @@ pub struct Params {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize)]
 #[serde(deny_unknown_fields, expecting = "a table")]
 pub struct CatalogParams {
-    /// Sizes of a file count only where the static prefix could hold them.
     pub timeline: bool,
 }
 
@@ -139,12 +125,10 @@ pub(crate) fn names<'de, D: Deserializer<'de>>(deserializer: D) -> std::result::
 /// Constants of the policy (`rules/policies/tool_filter.toml` beside its parameters).
 #[derive(Clone, PartialEq, Debug, Deserialize)]
 pub struct Rules {
-    /// Other names of tools.
     pub aliases: BTreeMap<String, String>,
     pub fallback: Fallback,
     pub retry: Retry,
     pub query: Query,
-    /// Prices for the rule of thumb.
     pub break_even: FilterPrices,
     pub coverage: CoverageRules,
 }
@@ -163,7 +147,6 @@ pub struct Fallback {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Retry {
-    /// Tokens of the asking call and of its answer besides the definition.
     pub framing_tokens: u64,
 }
 
@@ -171,7 +154,6 @@ pub struct Retry {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Query {
-    /// Stored messages, the current one among them.
     pub stored_messages: usize,
 }
 
@@ -188,8 +170,6 @@ pub struct FilterPrices {
 #[derive(Clone, PartialEq, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CoverageRules {
-    /// Turns looked back on.
     pub recency_turns: Vec<u32>,
-    /// What other logs came to.
     pub elsewhere: CoverageElsewhere,
 }

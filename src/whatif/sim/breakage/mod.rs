@@ -15,11 +15,8 @@ pub use detect::{BreakWatch, Detectors};
 pub struct BreakageThresholds {
     pub tools: FileTools,
     pub report: ReportNumbers,
-    /// Rows of the table of ages.
     pub ages: AgeNumbers,
-    /// Points of the curve.
     pub risk: Vec<RiskPoint>,
-    /// What real logs are held against.
     pub bars: BreakageBars,
 }
 
@@ -27,9 +24,7 @@ pub struct BreakageThresholds {
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FileTools {
-    /// Give the text of a file.
     pub read: Vec<String>,
-    /// Need the text of a file.
     pub edit: Vec<String>,
 }
 
@@ -37,9 +32,7 @@ pub struct FileTools {
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ReportNumbers {
-    /// Examples per class.
     pub examples_max: usize,
-    /// Tool calls after a compaction within which a break is put down to it.
     pub calls_after: usize,
 }
 
@@ -47,7 +40,6 @@ pub struct ReportNumbers {
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct AgeNumbers {
-    /// Lower ends of the rows, ascending, in human turns.
     pub from: Vec<u32>,
 }
 
@@ -55,9 +47,7 @@ pub struct AgeNumbers {
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RiskPoint {
-    /// Human turns that are kept.
     pub kept_turns: u32,
-    /// Share of edits at risk on the reference corpus, in percent.
     pub expected_percent: f64,
 }
 
@@ -65,6 +55,5 @@ pub struct RiskPoint {
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct BreakageBars {
-    /// In percentage points.
     pub risk_tolerance_points: f64,
 }
