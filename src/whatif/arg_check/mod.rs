@@ -20,25 +20,25 @@ use crate::frames::input::{Input, missing};
 use crate::logs::call_texts::CallKey;
 use crate::logs::read::Failure;
 use crate::logs::{call_texts, window};
+use crate::settings::claude::levers::numbers;
 use crate::whatif::arg_check::coercion::value;
 use crate::whatif::arg_check::outcome::{
     ArgCheck, ArgClass, PROVIDER_TITLE, Truth, classes, errors, formulas, headline, provider, summary,
 };
 use crate::whatif::arg_check::schema::{Schema, SchemaRefusal};
 use crate::whatif::arg_check::walk::SchemaFault;
-use crate::whatif::catalog::{Catalog, DefinitionSource, ToolDefinition, Version};
+use crate::whatif::catalog::{Catalog, DefinitionSource, ToolDefinition};
 use crate::whatif::chosen::{Policy, PolicyConfigs, PolicyEntry};
 use crate::whatif::report::{Fidelity, PolicyReport};
 use crate::whatif::simulation::{PolicyShare, Ready, Simulation};
 use crate::whatif::tools::Tools;
 use crate::whatif::workload::Workload;
 
-/// What the user may set.
+/// What the user may set; the sheet of the policy says what each does.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Params {
     pub no_schema_mode: NoSchemaMode,
-    /// Whether numbers and booleans are read from texts.
     pub coerce: bool,
 }
 
@@ -73,9 +73,7 @@ impl NoSchemaMode {
 /// Constants of the policy (`rules/policies/arg_check.toml` beside its parameters).
 #[derive(Clone, PartialEq, Eq, Debug, Deserialize)]
 pub struct Rules {
-    /// How the client logs what it could not parse.
     pub client: ClientRules,
-    /// How it says no.
     pub truth: TruthRules,
 }
 
@@ -83,7 +81,6 @@ pub struct Rules {
 #[derive(Clone, PartialEq, Eq, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ClientRules {
-    /// Only key of an input that was no JSON.
     pub unparsed_key: String,
 }
 
@@ -91,11 +88,8 @@ pub struct ClientRules {
 #[derive(Clone, PartialEq, Eq, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TruthRules {
-    /// How far into a result is looked, in code points.
     pub chars: usize,
-    /// The arguments were refused.
     pub refused: Vec<String>,
-    /// There is no such tool.
     pub unknown_tool: Vec<String>,
 }
 
@@ -197,7 +191,7 @@ impl Checker {
 
     /// The definition in force; where none covers the version, the newest.
     fn entry(&self, tool: &str, version: Option<&str>) -> Option<&CheckedTool> {
-        let version = version.and_then(Version::parse);
+        let version = version.and_then(numbers);
         let entries = self.tools.get(tool)?;
         entries.iter().rfind(|entry| entry.definition.is_in(version.as_ref())).or(entries.last())
     }

@@ -47,9 +47,9 @@ pub struct ToolDefinition {
     /// MCP: `destructiveHint`.
     pub destructive: Option<bool>,
     /// First client version with this definition.
-    pub since: Option<Version>,
+    pub since: Option<Vec<u64>>,
     /// First client version without it.
-    pub until: Option<Version>,
+    pub until: Option<Vec<u64>>,
     /// Whether its text is what a client sends, so that its size counts.
     pub is_real: bool,
     /// Index into [`Catalog::files`].
@@ -58,7 +58,7 @@ pub struct ToolDefinition {
 
 impl ToolDefinition {
     /// Whether a client of this version has it; unknown versions count as the newest.
-    pub fn is_in(&self, version: Option<&Version>) -> bool {
+    pub fn is_in(&self, version: Option<&Vec<u64>>) -> bool {
         let Some(version) = version else { return self.until.is_none() };
         self.since.as_ref().is_none_or(|since| version >= since)
             && self.until.as_ref().is_none_or(|until| version < until)
@@ -219,9 +219,7 @@ pub struct CatalogRules {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SizeFormula {
-    /// Tokens per 1,000 code points of compact JSON.
     pub tokens_per_1000_chars: u64,
-    /// Framing per tool.
     pub tokens_per_tool: u64,
 }
 
@@ -237,7 +235,6 @@ impl SizeFormula {
 #[derive(Clone, PartialEq, Eq, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct AnthropicRules {
-    /// JSON Schema keywords.
     pub removed_keywords: Vec<String>,
 }
 
@@ -245,20 +242,7 @@ pub struct AnthropicRules {
 #[derive(Clone, PartialEq, Eq, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LoggedRules {
-    /// Tools whose answers may spell out definitions.
     pub search_tools: Vec<String>,
-}
-
-/// Numbers between dots.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub struct Version(Vec<u32>);
-
-impl Version {
-    /// Reads `2.1.30`; anything behind a `-` or `+` does not count. None if it is no version.
-    pub fn parse(text: &str) -> Option<Self> {
-        let numbers = text.split(['-', '+']).next()?;
-        numbers.split('.').map(|number| number.parse().ok()).collect::<Option<_>>().map(Self)
-    }
 }
 
 /// A definition as it is sent to a provider; for Anthropic without the keywords that the router takes out.

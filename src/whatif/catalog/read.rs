@@ -5,7 +5,8 @@ use serde_json::{Map, Value};
 
 use crate::base::data::typed;
 use crate::base::error::{Error, Result};
-use crate::whatif::catalog::{ToolDefinition, Version};
+use crate::settings::claude::levers::numbers;
+use crate::whatif::catalog::ToolDefinition;
 
 /// How calls name tools of MCP servers: this, the server, `__`, the tool.
 pub const MCP_PREFIX: &str = "mcp__";
@@ -200,8 +201,8 @@ fn described(name: &str, body: &Map<String, Value>, schema: Option<Value>) -> To
         safe: body.get("safe").and_then(Value::as_bool),
         read_only: hint("readOnlyHint"),
         destructive: hint("destructiveHint"),
-        since: text("since").and_then(Version::parse),
-        until: text("until").and_then(Version::parse),
+        since: text("since").and_then(numbers),
+        until: text("until").and_then(numbers),
         is_real: true,
         file: 0,
     }
