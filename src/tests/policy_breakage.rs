@@ -10,7 +10,7 @@ use crate::whatif::sim::breakage::detect::{Hint, dangling, orphans};
 use crate::whatif::sim::breakage::files::{edit_ages, rereads, turn_of};
 use crate::whatif::sim::breakage::rows::{Break, BreakClass, Strength, penalty, tally};
 use crate::whatif::sim::breakage::{BreakWatch, BreakageThresholds, Detectors};
-use crate::whatif::sim::view::{ContextView, Given, ItemKey, Noticed, RequestMoment, StageOutput};
+use crate::whatif::sim::view::{ContextView, Given, ItemKey, RequestMoment, StageOutput};
 
 /// What the answer to `request` misses when only some items are sent, or cut.
 fn broken(timeline: &Timeline, request: u32, change: impl Fn(&mut ContextView)) -> Vec<Break> {
@@ -238,7 +238,7 @@ fn what_stages_notice_is_counted_by_its_word() {
     let tokens = sizes(&timeline);
     let detectors = Detectors::new(&timeline, &tokens, BreakageThresholds::shipped());
     for &class in BreakClass::ALL {
-        let found = detectors.noticed(1, &Noticed { class, call: NONE });
+        let found = detectors.broken(class, 1, NONE);
         assert_eq!(found.class, class);
         assert_eq!(serde_json::to_value(class).unwrap(), class.into_str());
     }

@@ -6,7 +6,7 @@ use super::timeline_builder::Story;
 use crate::base::bootstrap::next;
 use crate::logs::timeline::requests::Timeline;
 use crate::whatif::prompt_cache::outcome::Cause;
-use crate::whatif::sim::cells::{Cell, CellRules, Drawn, cells, correct};
+use crate::whatif::sim::cells::{Cell, CellJudge, CellRules, Drawn, correct};
 use crate::whatif::sim::cost::{Cost, UNITS_PER_TOKEN};
 use crate::whatif::sim::distance::{Apart, DistanceCause, largest_first};
 use crate::whatif::sim::figures::CostVerdict;
@@ -53,7 +53,8 @@ fn looked_at(seed: u64, noise: f64, planted: f64, off_bill: f64) -> (Timeline, V
         apart.insert(key, Apart { requests: 1, cost_billed, cost_simulated, ..Apart::default() });
     }
     let rules = rules();
-    let mut found = cells(&timeline, &sides, &apart, &rules, 0.03);
+    let judge = CellJudge { rules: &rules, apart: Some(&apart), least: 0.03 };
+    let mut found = judge.cells(&timeline, &sides);
     correct(found.iter_mut(), &rules);
     (timeline, found)
 }
@@ -133,7 +134,8 @@ fn the_same_costs_give_the_same_intervals_and_few_sessions_give_none() {
         .iter()
         .enumerate()
         .map(|(session, request)| ((session as u32, request.model), Sides { requests: 1, ..Sides::default() }));
-    assert!(crate::whatif::sim::cells::cells(&timeline, &sides.collect(), &BTreeMap::new(), &strict, 0.03).is_empty());
+    let judge = CellJudge { rules: &strict, apart: None, least: 0.03 };
+    assert!(judge.cells(&timeline, &sides.collect()).is_empty());
     assert!(cells.iter().all(|cell| cell.lower.unwrap() <= cell.change && cell.change <= cell.upper.unwrap()));
 }
 

@@ -182,7 +182,8 @@ impl Bench {
     fn run(&self, Booked { mut stages, books }: Booked) -> (SimulatedRun, Vec<Break>, Vec<String>) {
         let simulator = Simulator::new(&self.timeline, &self.sizes, &self.cache_rules, &self.prices);
         let detectors = Detectors::new(&self.timeline, &self.sizes.tokens, BreakageThresholds::shipped());
-        let mut watch = BreakWatch::new(&detectors).with_pairs();
+        let mut watch = BreakWatch::new(&detectors);
+        watch.with_pairs = true;
         let run = simulator.run(simulator.chains(), &mut stages, Some(&mut watch));
         (run, watch.breaks, books.iter().map(|book| book()).collect())
     }

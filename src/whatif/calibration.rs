@@ -57,7 +57,7 @@ fn increments<'a>(timeline: &'a Timeline, families: &'a [String]) -> Vec<Increme
 /// Nothing but the answer and its results came in, and all that was there before was read.
 fn is_exact(before: &Request, request: &Request) -> bool {
     let others = [Marks::HUMAN, Marks::META, Marks::COMPACTION, Marks::MICROCOMPACTION, Marks::SKILL, Marks::ATTACHED];
-    let read = before.usage.cache_read + before.usage.cache_creation;
+    let read = before.cached();
     let quiet = !others.iter().any(|&mark| request.marks.has(mark));
     quiet && before.model == request.model && read > 0 && request.usage.cache_read == read
 }

@@ -16,7 +16,7 @@ use crate::whatif::sim::bill::Blind;
 use crate::whatif::sim::breakage::rows::{Break, penalties, tally};
 use crate::whatif::sim::breakage::{BreakWatch, Detectors};
 use crate::whatif::sim::cache_sim::written;
-use crate::whatif::sim::cells::{cells, whole};
+use crate::whatif::sim::cells::CellJudge;
 use crate::whatif::sim::cost::Cost;
 use crate::whatif::sim::distance::{Apart, Distance};
 use crate::whatif::sim::figures::RunBill;
@@ -57,8 +57,7 @@ impl<'w> Simulation<'w> {
         let simulator = simulator.counting_answers(workload.with_output);
         let (observed, off_bill) = rayon::join(|| simulator.baseline(), || OffBill::of(&simulator, workload));
         let detectors = Detectors::new(&workload.timeline, &workload.sizes.tokens, &workload.breakage);
-        let total = bill::total(&simulator);
-        let billed = RunBill { spent: total.spent, cost: total.cost };
+        let billed = bill::total(&simulator);
         Self { workload, tools, replayed, simulator, detectors, observed, billed, off_bill }
     }
 
@@ -110,8 +109,8 @@ impl<'w> Simulation<'w> {
             concluding.push((policy, one.conclude));
         }
         let changes_contexts = !stages.is_empty();
-        let watch = BreakWatch::new(&self.detectors);
-        let watch = if is_named { watch.with_pairs() } else { watch };
+        let mut watch = BreakWatch::new(&self.detectors);
+        watch.with_pairs = is_named;
         let (run, breaks) = watch.over(&self.simulator.under(&set), stages);
         let is_asked = changes_contexts && is_named;
         let uncached =
@@ -133,8 +132,9 @@ impl<'w> Simulation<'w> {
         let outcome = outcome(&workload.timeline, &baseline, &run);
         let least = workload.winner_percent_min / 100.0;
         let is_compared = workload.is_billed && outcome.total.policy != outcome.total.baseline;
-        let cells = is_compared.then(|| cells(&workload.timeline, &outcome.by_session, apart, &workload.cells, least));
-        let whole = is_compared.then(|| whole(&outcome.by_session, apart, &workload.cells, least)).flatten();
+        let judge = CellJudge { rules: &workload.cells, apart: Some(apart), least };
+        let cells = is_compared.then(|| judge.cells(&workload.timeline, &outcome.by_session));
+        let whole = is_compared.then(|| judge.whole(&outcome.by_session)).flatten();
         let broken = tally(&self.detectors, &breaks, run.requests.len() as u64);
         // Telemetry has no text that could be looked for.
         let is_known = changes_contexts && (workload.is_billed || !broken.classes.is_empty());
@@ -203,9 +203,8 @@ impl<'w> Simulation<'w> {
     fn rereads(&self, breaks: &[Break]) -> Cost {
         let Simulator { timeline, tariff, priors, .. } = &self.simulator;
         let one = |lost: &Break| {
-            let request = timeline.request(lost.request);
             let spent = written(lost.reread_tokens, priors[lost.request as usize].class);
-            tariff.cost(request.model, request.start, &spent)
+            tariff.of(timeline.request(lost.request), &spent)
         };
         penalties(breaks).map(one).sum()
     }

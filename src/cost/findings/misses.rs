@@ -5,19 +5,18 @@ use std::collections::BTreeMap;
 use crate::base::names::Sym;
 use crate::cost::findings::levers::{Assignment, Repair};
 use crate::cost::findings::thresholds::{Miss, ThreadKind};
-use crate::cost::findings::{BillEvidence, Case, FindingBasis};
+use crate::cost::findings::{Advice, BillEvidence, Case, FindingBasis};
 use crate::whatif::prompt_cache::causes::{self, Loss};
 use crate::whatif::prompt_cache::params::CacheLifetime;
-use crate::whatif::sim::bill;
 use crate::whatif::sim::figures::Sides;
 
 /// A case for each cause that the sheet has words for.
 pub fn cases(evidence: &BillEvidence<'_>) -> Vec<Case> {
-    let losses = causes::losses(evidence.simulator);
-    let (class_unknown, tariff) = (evidence.simulator.cache_rules.cache.class_unknown, &evidence.simulator.tariff);
+    let simulator = evidence.simulator;
+    let losses = causes::losses(simulator);
     let billed = evidence.charged(|request| {
-        let spent = bill::spent(request, class_unknown);
-        (request.context() > 0).then(|| (spent, tariff.cost(request.model, request.start, &spent)))
+        let spent = simulator.billed(request);
+        (request.context() > 0).then(|| (spent, simulator.tariff.of(request, &spent)))
     });
     evidence.thresholds.miss.iter().filter_map(|miss| case(evidence, miss, &losses, &billed)).collect()
 }
@@ -39,7 +38,7 @@ fn case(
     (!counts.is_empty()).then(|| Case {
         id: format!("miss_{}", miss.id.as_deref().unwrap_or(miss.cause.into_str())),
         what: miss.what.clone(),
-        advice: miss.advice.clone().into(),
+        advice: Advice::Do(miss.advice.clone()),
         repair: miss.repaired_in.clone().map(|since| Repair { since, words: miss.repaired.clone() }),
         counts,
         unless: miss.unless.clone(),

@@ -127,12 +127,6 @@ pub enum Advice {
     Set(LeverAdvice),
 }
 
-impl From<String> for Advice {
-    fn from(words: String) -> Self {
-        Self::Do(words)
-    }
-}
-
 /// Something that may be a finding.
 pub struct Case {
     pub id: String,

@@ -6,7 +6,7 @@ use crate::base::id::Id;
 use crate::base::names::{Sym, is_of_mcp_server};
 use crate::cost::findings::carried::{CarriedCosts, Costs, PartItem};
 use crate::cost::findings::thresholds::ContextPart;
-use crate::cost::findings::{BillEvidence, Case, FindingBasis, MadeOf, Waits};
+use crate::cost::findings::{Advice, BillEvidence, Case, FindingBasis, MadeOf, Waits};
 use crate::cost::outcomes::outcomes;
 use crate::cost::server_calls::server_calls;
 use crate::logs::timeline::requests::{Added, Addition, Block, BlockKind, Timeline};
@@ -35,7 +35,7 @@ impl Parts {
         let case = Case {
             id: id.clone(),
             what: what.clone(),
-            advice: advice.clone().into(),
+            advice: Advice::Do(advice.clone()),
             made_of: MadeOf::by(kinds),
             ..Case::of(FindingBasis::Shared, &["cost", "--by", by])
         };

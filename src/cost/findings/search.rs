@@ -16,8 +16,7 @@ use crate::cost::findings::{Advice, BillEvidence, Case, FindingBasis, Made, case
 use crate::cost::groups::{CostKey, Dates};
 use crate::logs::trace::NO_TIME;
 use crate::report::numbers::thousands;
-use crate::whatif::sim::cells::{Cell, RequestParts, cells, correct, whole};
-use crate::whatif::sim::distance::Apart;
+use crate::whatif::sim::cells::{Cell, CellJudge, RequestParts, correct};
 use crate::whatif::sim::figures::CostVerdict;
 
 /// A change that saves money, and where.
@@ -170,21 +169,23 @@ pub fn findings(evidence: &BillEvidence<'_>) -> Vec<BillFinding> {
     findings
 }
 
-/// What the simulation is off, by session and model, and the least difference that counts. What the bill shows has neither.
-type Margin = (BTreeMap<(u32, Sym), Apart>, f64);
-
-fn margin(evidence: &BillEvidence<'_>, case: &Case) -> Margin {
+/// What the bill shows is not off it, and counts however little it is.
+fn judge<'e>(evidence: &BillEvidence<'e>, case: &Case) -> CellJudge<'e> {
+    let rules = &evidence.workload.cells;
     match case.basis {
-        FindingBasis::Replayed => (evidence.apart.clone(), evidence.workload.winner_percent_min / 100.0),
-        FindingBasis::Billed | FindingBasis::Shared | FindingBasis::Priced => (BTreeMap::new(), 0.0),
+        FindingBasis::Replayed => {
+            CellJudge { rules, apart: Some(evidence.apart), least: evidence.workload.winner_percent_min / 100.0 }
+        }
+        FindingBasis::Billed | FindingBasis::Shared | FindingBasis::Priced => {
+            CellJudge { rules, apart: None, least: 0.0 }
+        }
     }
 }
 
 fn look(evidence: &BillEvidence<'_>, case: &Case) -> Option<Look> {
-    let (apart, least) = margin(evidence, case);
-    let rules = &evidence.workload.cells;
-    let whole = whole(&case.sides, &apart, rules, least)?;
-    Some(Look { whole, parts: cells(&evidence.workload.timeline, &case.sides, &apart, rules, least) })
+    let judge = judge(evidence, case);
+    let whole = judge.whole(&case.sides)?;
+    Some(Look { whole, parts: judge.cells(&evidence.workload.timeline, &case.sides) })
 }
 
 /// Kinds of parts in the order in which they are told: a setting can be made for a project, a habit for the others.
@@ -192,11 +193,7 @@ const KINDS: [&str; 3] = ["project", "model", "context"];
 
 fn finding(evidence: &BillEvidence<'_>, places: &RequestParts<'_>, case: &Case, look: &Look) -> Option<BillFinding> {
     let waited = waited(evidence, case);
-    let everywhere = || (FindingScope::Everywhere, look.whole.clone(), case.sides.keys().copied().collect());
-    let (scope, cell, inside) = match &waited {
-        Some(_) => everywhere(),
-        None => scope(evidence, places, case, look)?,
-    };
+    let (scope, cell, inside) = scope(evidence, places, case, look, waited.is_some())?;
     let saved_usd = cell.saved_usd(cell.change);
     let is_large = cell.in_money && saved_usd >= evidence.thresholds.share_min * evidence.billed_usd;
     if !is_large && waited.is_none() {
@@ -362,23 +359,23 @@ fn largest(evidence: &BillEvidence<'_>, case: &Case, inside: &Inside) -> Vec<InS
 /// Sessions and models in which a case holds.
 type Inside = Vec<(u32, Sym)>;
 
-/// Where a case holds: everywhere, else in the parts of the first kind of which some are clear. None where it holds nowhere.
+/// Where a case holds: everywhere (also if somebody `waited` long), else in the parts of the first kind of which some are clear.
+/// None where it holds nowhere.
 fn scope(
     evidence: &BillEvidence<'_>,
     places: &RequestParts<'_>,
     case: &Case,
     look: &Look,
+    waited: bool,
 ) -> Option<(FindingScope, Cell, Inside)> {
-    if look.whole.verdict == CostVerdict::Cheaper {
+    if waited || look.whole.verdict == CostVerdict::Cheaper {
         return Some((FindingScope::Everywhere, look.whole.clone(), case.sides.keys().copied().collect()));
     }
     KINDS.iter().find_map(|by| {
         let clear = look.parts.iter().filter(|part| part.by == *by && part.verdict == CostVerdict::Cheaper);
         let names: Vec<String> = clear.map(|part| part.name.clone()).collect();
-        let rules = &evidence.workload.cells;
         let sides = places.within(&case.sides, (by, &names));
-        let (apart, least) = margin(evidence, case);
-        let cell = whole(&sides, &apart, rules, least).filter(|_| !names.is_empty())?;
+        let cell = judge(evidence, case).whole(&sides).filter(|_| !names.is_empty())?;
         Some((FindingScope::Parts((*by).to_owned(), names), cell, sides.into_keys().collect()))
     })
 }

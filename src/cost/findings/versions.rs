@@ -6,13 +6,12 @@ use crate::base::names::Sym;
 use crate::base::numbers::DAY_MS;
 use crate::cost::findings::search::BillFinding;
 use crate::cost::findings::thresholds::OldVersions;
-use crate::cost::findings::{BillEvidence, Case, FindingBasis, MadeOf};
+use crate::cost::findings::{Advice, BillEvidence, Case, FindingBasis, MadeOf};
 use crate::logs::trace::{Millis, NO_TIME};
 use crate::report::numbers::percent;
 use crate::settings::claude::levers::numbers;
 use crate::whatif::client::thresholds::Versions;
 use crate::whatif::prompt_cache::causes;
-use crate::whatif::sim::bill;
 use crate::whatif::sim::cells::{Drawn, SessionCosts};
 use crate::whatif::sim::cost::Cost;
 use crate::whatif::sim::figures::{RunBill, Sides};
@@ -65,8 +64,7 @@ fn seen(evidence: &BillEvidence<'_>, section: &OldVersions) -> BTreeMap<VersionN
     for (index, request) in timeline.counted().filter(|(_, one)| one.context() > 0) {
         let name = timeline.names.text(request.version);
         let Some(version) = numbers(name) else { continue };
-        let spent = bill::spent(request, evidence.simulator.cache_rules.cache.class_unknown);
-        let cost = evidence.simulator.tariff.cost(request.model, request.start, &spent);
+        let cost = evidence.simulator.tariff.of(request, &evidence.simulator.billed(request));
         if cost.unpriced_tokens > 0 {
             continue;
         }
@@ -128,5 +126,5 @@ fn case(
     let (own, theirs) = shares.into_iter().max_by(|one, other| one.0.total_cmp(&other.0))?;
     // The newest version and the largest share that one in use loses, beside that of newer ones.
     let advice = section.advice.replace("{newest}", &newest.name).replace("{own}", &percent(own));
-    Some(Case { advice: advice.replace("{theirs}", &percent(theirs)).into(), ..case })
+    Some(Case { advice: Advice::Do(advice.replace("{theirs}", &percent(theirs))), ..case })
 }

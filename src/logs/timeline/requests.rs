@@ -252,6 +252,11 @@ impl Request {
         self.usage.input + self.usage.cache_creation + self.usage.cache_read
     }
 
+    /// Tokens that the cache holds of it: read or written.
+    pub fn cached(&self) -> u64 {
+        self.usage.cache_read + self.usage.cache_creation
+    }
+
     /// Whether it is one of those that were asked for; see [`Marks::UNCOUNTED`].
     pub fn counts(&self) -> bool {
         !self.marks.has(Marks::UNCOUNTED)

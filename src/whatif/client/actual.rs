@@ -97,9 +97,7 @@ fn forecast(entry: &JournalEntry, changes: &[&JournalChange]) -> Option<BillFore
 #[derive(Clone, PartialEq, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct HistoryRules {
-    /// Least sessions after the change.
     pub after_min: u64,
-    /// Least sessions before it.
     pub before_min: u64,
     pub resampling: Resampling,
 }
@@ -267,7 +265,7 @@ impl<'c> Comparison<'c> {
             };
             let spent = Spent { output: request.usage.output, ..bill::spent(request, CacheLifetime::FiveMinutes) };
             // Input-equivalent tokens, so that another model is no other cost.
-            side[0] += tariff.cost(request.model, request.start, &spent).units as f64;
+            side[0] += tariff.of(request, &spent).units as f64;
             side[1] += if per_request { 1.0 } else { request.context() as f64 };
         }
         let (mut before, mut after) = (Vec::new(), Vec::new());

@@ -18,8 +18,8 @@ use crate::whatif::client::{LeverPart, LeverStudy, LeverValue, SettingSides, Stu
 use crate::whatif::compaction::carry::{Reattached, reattached};
 use crate::whatif::compaction::params::{Align, Params as CompactionParams};
 use crate::whatif::compaction::{Compaction, CompactionThresholds};
-use crate::whatif::prompt_cache::params::{CacheLifetime, CacheRules, Params, TtlPolicy};
-use crate::whatif::sim::bill::foretold_cost;
+use crate::whatif::prompt_cache::params::{CacheLifetime, CacheRules, Params, Switch, TtlPolicy};
+use crate::whatif::sim::bill::foretold;
 use crate::whatif::sim::breakage::rows::{Break, Strength, penalties, steps};
 use crate::whatif::sim::breakage::{BreakWatch, Detectors};
 use crate::whatif::sim::cache_sim::written;
@@ -134,7 +134,7 @@ impl<'b> LeverTrials<'b> {
             let (session, is_main) = trials.place(request);
             (session, is_main, simulator.timeline.request(request).model)
         };
-        let off_bill = || distance::by(simulator, &foretold_cost(simulator), key);
+        let off_bill = || distance::by(simulator, &foretold(simulator, Switch::On), key);
         let ((before, of_subagents), off_bill) = rayon::join(|| rayon::join(before, of_subagents), off_bill);
         (trials.before, trials.before_of_subagents, trials.off_bill) = (before, of_subagents, off_bill);
         Ok(trials)
@@ -264,7 +264,7 @@ impl<'b> LeverTrials<'b> {
         let answer = |priced: &Priced| {
             let request = self.simulator.timeline.request(priced.request);
             let input = Spent { output: 0, ..priced.spent() };
-            priced.cost().less(&self.simulator.tariff.cost(request.model, request.start, &input))
+            priced.cost().less(&self.simulator.tariff.of(request, &input))
         };
         for priced in &before.requests {
             add(priced.request, &|sides| {
@@ -298,10 +298,7 @@ impl<'b> LeverTrials<'b> {
     /// read again as long as the result stands in the context of the log. What is written lives as long as all else does.
     fn penalties(&self, breaks: &[Break], looked_up: &[LookUp], class: Option<CacheLifetime>) -> Vec<(u32, Cost)> {
         let Simulator { timeline, tariff, priors, .. } = self.simulator;
-        let cost = |index: u32, spent: &Spent| {
-            let request = timeline.request(index);
-            (index, tariff.cost(request.model, request.start, spent))
-        };
+        let cost = |index: u32, spent: &Spent| (index, tariff.of(timeline.request(index), spent));
         let write = |request: u32, tokens: u64| {
             cost(request, &written(tokens, class.unwrap_or(priors[request as usize].class)))
         };

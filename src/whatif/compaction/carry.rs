@@ -166,7 +166,7 @@ pub fn after_sizes(
 ) -> AfterSizes {
     let tolerance = thresholds.bars.after_size_tolerance_percent;
     let within = |predicted: u64, came: u64| predicted.abs_diff(came) * 100 <= came * tolerance;
-    let carry = made_tokens(params, thresholds) + thresholds.client.tail_keep_tokens;
+    let carry = made_sizes(params, thresholds).map(u64::from).iter().sum::<u64>() + thresholds.client.tail_keep_tokens;
     let after: Vec<(u64, u64)> = contexts(timeline, sizes);
     let by_params = after.iter().filter(|(prefix, came)| within(prefix + carry, *came)).count() as u64;
     let forecasts = forecasts(&compactions(timeline, sizes, thresholds), thresholds);
@@ -225,9 +225,8 @@ pub fn reattached(
 }
 
 /// Summary, acknowledgement and what is reattached.
-fn made_tokens(params: &Params, thresholds: &CompactionThresholds) -> u64 {
-    let sizes = [params.summary_tokens, thresholds.client.acknowledgement_tokens, params.reattach_tokens];
-    sizes.map(u64::from).iter().sum()
+pub fn made_sizes(params: &Params, thresholds: &CompactionThresholds) -> [u32; 3] {
+    [params.summary_tokens, thresholds.client.acknowledgement_tokens, params.reattach_tokens]
 }
 
 /// The static prefix and the first context after every compaction with a request after it.

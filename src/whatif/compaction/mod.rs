@@ -25,7 +25,7 @@ use crate::logs::timeline::requests::Timeline;
 use crate::logs::trace::{Millis, NO_TIME};
 use crate::whatif::chosen::{Policy, PolicyConfigs, PolicyEntry};
 use crate::whatif::clearing::{Cleared, Micro, clearings, replayed};
-use crate::whatif::compaction::carry::{after_sizes, growth, reattached};
+use crate::whatif::compaction::carry::{after_sizes, growth, made_sizes, reattached};
 use crate::whatif::compaction::figures::{compactions, points, row};
 use crate::whatif::compaction::outcome::{AttemptEnd, CompactionAttempt, Compactions};
 use crate::whatif::compaction::params::{AttemptGate, Params, Real, Tier};
@@ -247,10 +247,8 @@ impl Compaction {
     }
 
     fn made_items(&self) -> [Item; 3] {
-        let sizes =
-            [self.params.summary_tokens, self.thresholds.client.acknowledgement_tokens, self.params.reattach_tokens];
         let mut number = FIRST_MADE + self.made;
-        sizes.map(|tokens| {
+        made_sizes(&self.params, &self.thresholds).map(|tokens| {
             number += 1;
             Item { key: ItemKey::Made(number - 1), tokens, kept_chars: 0 }
         })

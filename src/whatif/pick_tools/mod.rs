@@ -27,28 +27,21 @@ use crate::whatif::tools::plan::{Expand, Handling, ToolPlan, ToolSelection};
 use crate::whatif::tools::stage::{Chains, Definitions};
 use crate::whatif::tools::{Bag, Queries, ToolSet, Tools, counted_part, turns};
 
-/// What the user may set.
+/// What the user may set; the sheet of the policy says what each does.
 #[derive(Clone, PartialEq, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Params {
-    /// Most picks.
     pub max_candidates: usize,
-    /// Least score, 0 to 1.
     pub min_score: f64,
-    /// Whether unsafe tools may be picked.
     pub allow_unsafe: bool,
     pub overlap: Overlap,
     pub on_empty: Empty,
-    /// Names of tools that are always shown; a trailing `*` stands for any ending.
     #[serde(deserialize_with = "crate::whatif::tool_filter::params::names")]
     pub always: Vec<String>,
     pub scope: PickScope,
-    /// Most tools that are scored; 0: all.
     pub budget_tools: usize,
     pub unsafe_default: UnsafeDefault,
-    /// Code points of the person's text that count: whole steps of [`Word::STEP_CHARS`].
     pub query_chars: u32,
-    /// Messages before it that count.
     pub query_context: usize,
     pub expand: Expand,
 }
@@ -137,9 +130,7 @@ impl Params {
 /// Constants of the policy (`rules/policies/pick_tools.toml` beside its parameters).
 #[derive(Clone, PartialEq, Eq, Debug, Deserialize)]
 pub struct Rules {
-    /// The curve of recall.
     pub curve: PickCurve,
-    /// When the report speaks plainly.
     pub verdict: PickVerdict,
     pub retry: Retry,
 }
@@ -155,7 +146,6 @@ pub struct PickCurve {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PickVerdict {
-    /// Turns that are not covered, in per cent.
     pub broken_pct: u64,
 }
 
@@ -172,7 +162,7 @@ pub struct Score {
 }
 
 /// A score's least part, in which `min_score` is held.
-const PPM: u128 = 1_000_000;
+const PPM: u64 = 1_000_000;
 
 impl Score {
     /// The score of a tool's words for a query's; both hold counts by hash.
@@ -193,8 +183,7 @@ impl Score {
 
     /// Whether it is at least so many millionths.
     pub fn is_at_least(&self, ppm: u64) -> bool {
-        let power = |value: u128| if self.is_squared { value * value } else { value };
-        u128::from(self.numerator) * power(PPM) >= power(ppm.into()) * u128::from(self.denominator)
+        self.compare_with(ppm, PPM).is_ge()
     }
 
     /// As a number, for print; scores are compared as fractions.
@@ -211,13 +200,12 @@ impl Score {
 
     /// Its bin: 0, then tenths, rounded up.
     fn bin(&self) -> usize {
-        let tenths = (1..SCORE_BINS).rev().find(|tenth| !self.is_below_or_at(*tenth as u64 - 1));
-        tenths.unwrap_or(0)
+        (1..SCORE_BINS).rev().find(|tenths| self.compare_with(*tenths as u64 - 1, 10).is_gt()).unwrap_or(0)
     }
 
-    fn is_below_or_at(&self, tenths: u64) -> bool {
-        let power = |value: u64| if self.is_squared { value * value } else { value };
-        u128::from(self.numerator) * u128::from(power(10)) <= u128::from(power(tenths)) * u128::from(self.denominator)
+    fn compare_with(&self, part: u64, whole: u64) -> Ordering {
+        let power = |value: u64| u128::from(value) * if self.is_squared { value.into() } else { 1 };
+        (u128::from(self.numerator) * power(whole)).cmp(&(power(part) * u128::from(self.denominator)))
     }
 }
 

@@ -22,7 +22,7 @@ use crate::whatif::sim::view::{
     ContextView, ForkPoints, Given, Item, ItemKey, RequestMoment, Stage, StageJournal, StageOutput,
 };
 
-/// What the user may set.
+/// What the user may set; the sheet of the policy says what each does.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Params {

@@ -27,7 +27,7 @@ use crate::whatif::prompt_cache::reference::PublishedStudy;
 use crate::whatif::prompt_cache::slack::TriedSlacks;
 use crate::whatif::sim::bill::Blind;
 use crate::whatif::sim::cells::CellRules;
-use crate::whatif::sim::cost::Cost;
+use crate::whatif::sim::cost::{Cost, Total};
 use crate::whatif::sim::money::Prices;
 use crate::whatif::sim::outcome::{CostComparison, by_session};
 use crate::whatif::sim::params::ReadOnlyWith;
@@ -46,7 +46,6 @@ pub struct PromptCacheThresholds {
     pub fit: Fit,
     pub reference: PublishedStudy,
     pub router: HotCacheRules,
-    /// What counts as a write to a workspace.
     pub workspace: WorkspaceRules,
 }
 
@@ -54,11 +53,9 @@ pub struct PromptCacheThresholds {
 #[derive(Clone, PartialEq, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Compare {
-    /// Least difference in percent that is called one.
     pub winner_percent_min: f64,
     pub ttl: Vec<TtlPolicy>,
     pub layout: Vec<CacheLayout>,
-    /// Keep-alive intervals in seconds.
     pub keepalive_s: Vec<u32>,
 }
 
@@ -66,11 +63,8 @@ pub struct Compare {
 #[derive(Clone, PartialEq, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Fit {
-    /// Slacks in seconds; the first wins ties.
     pub slack_s: Vec<u32>,
-    /// How often the interval of a week's prediction promises to hold, in percent.
     pub interval_percent: f64,
-    /// How far off a week may be before enough weeks were seen, in percent.
     pub unknown_percent: f64,
 }
 
@@ -150,34 +144,29 @@ fn arms(
     (compare, cells): (&Compare, &CellRules),
     error: f64,
 ) -> Vec<CacheArm> {
-    let ttl = compare.ttl.iter().map(|&ttl| (format!("ttl={ttl}"), Params { ttl, ..shipped.params }));
-    let layout = compare
-        .layout
-        .iter()
-        .map(|&layout| (format!("layout={}", layout.into_str()), Params { layout, ..shipped.params }));
-    let keep = compare
-        .keepalive_s
-        .iter()
-        .map(|&keepalive_s| (format!("keepalive_s={keepalive_s}"), Params { keepalive_s, ..shipped.params }));
-    ttl.chain(layout)
-        .chain(keep)
-        .map(|(name, params)| {
-            let cache_rules = shipped.with(params);
-            let run = simulator.under(&cache_rules).baseline();
-            let compared = CostComparison::new(simulator, baseline, &run, cells);
-            CacheArm {
-                name,
-                total: compared.after,
-                against: compared.before,
-                change_lower: compared.interval.map(|(lower, _)| lower),
-                change_upper: compared.interval.map(|(_, upper)| upper),
-                keep_alive_reads: run.extra.iter().filter(|extra| extra.call.cause == "keep_alive").count() as u64,
-                verdict: compared.verdict(error),
-                sessions_better: compared.sessions_with(|change| change < 0.0),
-                sessions_worse: compared.sessions_with(|change| change > 0.0),
-            }
-        })
-        .collect()
+    let (Compare { ttl, layout, keepalive_s, .. }, was) = (compare, shipped.params);
+    let ttl = ttl.iter().map(|&ttl| (format!("ttl={ttl}"), Params { ttl, ..was }));
+    let layout = layout.iter().map(|&layout| (format!("layout={}", layout.into_str()), Params { layout, ..was }));
+    let keep =
+        keepalive_s.iter().map(|&keepalive_s| (format!("keepalive_s={keepalive_s}"), Params { keepalive_s, ..was }));
+    let arm = |(name, params)| {
+        let cache_rules = shipped.with(params);
+        let run = simulator.under(&cache_rules).baseline();
+        let compared = CostComparison::new(simulator, baseline, &run, cells);
+        let (change_lower, change_upper) = compared.interval.unzip();
+        CacheArm {
+            name,
+            total: compared.after,
+            against: compared.before,
+            change_lower,
+            change_upper,
+            keep_alive_reads: run.extra.iter().filter(|extra| extra.call.cause == "keep_alive").count() as u64,
+            verdict: compared.verdict(error),
+            sessions_better: compared.sessions_with(|change| change < 0.0),
+            sessions_worse: compared.sessions_with(|change| change > 0.0),
+        }
+    };
+    ttl.chain(layout).chain(keep).map(arm).collect()
 }
 
 /// Every session under its own best lifetime; the observed one wins ties.
@@ -191,10 +180,8 @@ fn best_per_session(
     let runs: Vec<SimulatedRun> = compare.ttl.iter().map(under).collect();
     let lacking: BTreeSet<u32> = runs.iter().chain([baseline]).flat_map(SimulatedRun::unpriced).collect();
     let costs = |run: &SimulatedRun| by_session(simulator, &run.without_prices(&lacking));
-    let mut best: BTreeMap<u32, (Cost, String)> = costs(baseline)
-        .into_iter()
-        .map(|(session, total)| (session, (total.cost, TtlPolicy::Observed.to_string())))
-        .collect();
+    let observed = |(session, total): (u32, Total)| (session, (total.cost, TtlPolicy::Observed.to_string()));
+    let mut best: BTreeMap<u32, (Cost, String)> = costs(baseline).into_iter().map(observed).collect();
     for (ttl, run) in compare.ttl.iter().zip(&runs) {
         for (session, total) in costs(run) {
             let Some(held) = best.get_mut(&session) else { continue };
@@ -222,7 +209,7 @@ pub fn unlisted(timeline: &Timeline, cache_rules: &CacheRules) -> Vec<String> {
 fn idle_reads(simulator: &Simulator<'_>, prices: &Prices, intervals_s: &[u32]) -> Vec<IdleReads> {
     let mut last: BTreeMap<(&str, CacheLifetime), Millis> = BTreeMap::new();
     for (_, request) in simulator.timeline.counted() {
-        let spent = bill::spent(request, simulator.cache_rules.cache.class_unknown);
+        let spent = simulator.billed(request);
         let written = [(CacheLifetime::FiveMinutes, spent.write_5m), (CacheLifetime::Hour, spent.write_1h)];
         for (class, _) in written.into_iter().filter(|(_, tokens)| *tokens > 0) {
             let at = last.entry((simulator.timeline.names.text(request.model), class)).or_insert(request.start);
@@ -339,19 +326,14 @@ fn ready<'s>(_scene: &'s Simulation<'_>, configs: &PolicyConfigs) -> Result<Read
         // Under the cache as it was there is nothing to compare but the variants.
         let headline = (*finished.cache_rules == *simulation.simulator.cache_rules && found.uncached.cost.units > 0)
             .then(|| tables::headline(&found));
+        let mut told = tables::tables(&found, &calibration, &shipped.reference);
+        let losses = tables::losses(&simulation.off_bill.distance.losses);
+        told.push(("cache misses that nothing foretold".to_owned(), losses));
+        told.push((unlogged_report::TITLE.to_owned(), unlogged_report::table(&hidden)));
         PolicyShare {
             headline,
             summary: tables::summary(&found),
-            tables: tables::tables(&found, &calibration, &shipped.reference)
-                .into_iter()
-                .chain([
-                    (
-                        "cache misses that nothing foretold".to_owned(),
-                        tables::losses(&simulation.off_bill.distance.losses),
-                    ),
-                    (unlogged_report::TITLE.to_owned(), unlogged_report::table(&hidden)),
-                ])
-                .collect(),
+            tables: told,
             formulas: tables::formulas(&found),
             notes: tables::notes(simulation.workload.with_output),
             details: json!({

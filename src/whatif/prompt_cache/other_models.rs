@@ -11,7 +11,6 @@ use crate::logs::trace::{Millis, NO_TIME};
 use crate::whatif::prompt_cache::causes;
 use crate::whatif::prompt_cache::outcome::{HotCache, ThresholdModel, Workspace};
 use crate::whatif::prompt_cache::params::CacheLifetime;
-use crate::whatif::sim::bill;
 use crate::whatif::sim::cache_sim::written;
 use crate::whatif::sim::cost::{Cost, Spent};
 use crate::whatif::sim::simulator::Simulator;
@@ -64,7 +63,7 @@ fn gap(simulator: &Simulator<'_>, index: u32) -> GapWarmth {
 
 fn charge(simulator: &Simulator<'_>, index: u32, gap: GapWarmth, usual: Option<u64>, model: &mut ThresholdModel) {
     let request = request(simulator, index);
-    let billed = Spent { uncached: 0, ..bill::spent(request, simulator.cache_rules.cache.class_unknown) };
+    let billed = Spent { uncached: 0, ..simulator.billed(request) };
     let (created, read) = (billed.write(), billed.read);
     let recoverable = gap == GapWarmth::Recoverable;
     let five = match recoverable {
@@ -89,13 +88,9 @@ fn charge(simulator: &Simulator<'_>, index: u32, gap: GapWarmth, usual: Option<u
 #[serde(deny_unknown_fields)]
 pub struct HotCacheRules {
     pub ttl_minutes: u32,
-    /// Seconds before its end from which a cache counts as cold.
     pub buffer_s: u32,
-    /// Assumed seconds between two messages.
     pub seconds_per_message: u32,
-    /// Price of a write in percent of input.
     pub write_percent: u32,
-    /// Price of a read in percent of input.
     pub read_percent: u32,
 }
 
@@ -148,9 +143,8 @@ pub fn hot_cache(simulator: &Simulator<'_>, rules: &HotCacheRules) -> HotCache {
             }
             let told = if hot { &mut found.hot } else { &mut found.cold_but_warm };
             told.count(warm);
-            let billed = bill::spent(request, simulator.cache_rules.cache.class_unknown);
             let rates = simulator.tariff.rates(request.model, request.start, request.context());
-            paid += rates.cost(&billed).units;
+            paid += rates.cost(&simulator.billed(request)).units;
             uncached += u128::from(rates.units.input) * u128::from(request.context());
         }
     }
@@ -162,9 +156,7 @@ pub fn hot_cache(simulator: &Simulator<'_>, rules: &HotCacheRules) -> HotCache {
 #[derive(Clone, PartialEq, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct WorkspaceRules {
-    /// Tools that write files.
     pub tools: Vec<String>,
-    /// Milliseconds within which writes count as one invalidation.
     pub debounce_ms: u32,
 }
 
@@ -217,7 +209,7 @@ fn followed(simulator: &Simulator<'_>, index: u32, found: &mut Workspace) {
     let Some(next) = next.filter(|_| request.context() > 0) else { return };
     found.followed_by_break.count(causes::of(simulator, index, next).is_some());
     let prior = &simulator.priors[next as usize];
-    let at_risk = (request.usage.cache_read + request.usage.cache_creation).saturating_sub(prior.still);
+    let at_risk = request.cached().saturating_sub(prior.still);
     let request = simulator.timeline.request(next);
     found.cost_at_risk += causes::paid_again(simulator, request, &written(at_risk, prior.class)).1;
 }

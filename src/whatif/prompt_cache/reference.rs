@@ -15,7 +15,6 @@ use crate::logs::trace::{Millis, NO_TIME};
 use crate::report::numbers::{counted, known, percent, thousands, usd};
 use crate::report::table::{Table, TableBuilder};
 use crate::whatif::prompt_cache::outcome::CauseSum;
-use crate::whatif::sim::bill;
 use crate::whatif::sim::cost::{Cost, Spent, Total};
 use crate::whatif::sim::figures::Portion;
 use crate::whatif::sim::simulator::{SimulatedRun, Simulator};
@@ -25,19 +24,12 @@ use crate::whatif::sim::simulator::{SimulatedRun, Simulator};
 #[serde(deny_unknown_fields)]
 pub struct PublishedStudy {
     pub name: String,
-    /// What it looked at.
     pub about: String,
-    /// Input that was read from the cache.
     pub read_percent: f64,
-    /// Cost of what was missed after idle gaps, of all cost.
     pub idle_cost_percent: f64,
-    /// Input that a cache of such lifetimes could have read.
     pub ideal: Vec<Ideal>,
-    /// Sessions with a compaction.
     pub compacted_percent: f64,
-    /// The longest calls in percent of the calls, and their share of the time of all.
     pub longest_calls_percent: f64,
-    /// Their share of the time.
     pub longest_time_percent: f64,
 }
 
@@ -204,10 +196,9 @@ pub fn stated(simulator: &Simulator<'_>) -> Vec<Stated> {
     }
     for request in timeline.requests.iter().filter(|request| known.contains(&timeline.session_of(request).id)) {
         let own = models.entry(model_id::normalise(timeline.names.text(request.model))).or_default();
-        let prompt = bill::spent(request, simulator.cache_rules.cache.class_unknown);
-        let spent = Spent { output: request.usage.output, ..prompt };
+        let spent = Spent { output: request.usage.output, ..simulator.billed(request) };
         own.logged_tokens += spent.prompt() + spent.output;
-        own.logged += simulator.tariff.cost(request.model, request.start, &spent);
+        own.logged += simulator.tariff.of(request, &spent);
     }
     models.into_iter().map(|(model, row)| Stated { model, ..row }).collect()
 }

@@ -9,7 +9,7 @@ use crate::base::backtest::{Forecast, next_within, week_of};
 use crate::logs::timeline::requests::Request;
 use crate::logs::trace::NO_TIME;
 use crate::whatif::prompt_cache::Fit;
-use crate::whatif::prompt_cache::params::Params;
+use crate::whatif::prompt_cache::params::{Params, Switch};
 use crate::whatif::sim::bill;
 use crate::whatif::sim::simulator::Simulator;
 
@@ -69,7 +69,7 @@ impl TriedSlacks {
 
 fn by_week(simulator: &Simulator<'_>, is_held_out: &impl Fn(&Request) -> bool) -> BTreeMap<i64, Reads> {
     let mut weeks: BTreeMap<i64, Reads> = BTreeMap::new();
-    for priced in bill::foretold_reads(simulator).requests {
+    for priced in bill::foretold(simulator, Switch::Off).requests {
         let request = simulator.timeline.request(priced.request);
         let (simulated, billed) = (priced.spent().read, request.usage.cache_read);
         let week = if request.start == NO_TIME { i64::MIN } else { week_of(request.start) };

@@ -6,6 +6,7 @@ use crate::whatif::prompt_cache::causes;
 use crate::whatif::prompt_cache::outcome::{AgainstBill, Cause};
 use crate::whatif::prompt_cache::params::{CacheLifetime, HiddenForks, Params, Switch};
 use crate::whatif::sim::cost::{Cost, Spent, Total};
+use crate::whatif::sim::figures::RunBill;
 use crate::whatif::sim::simulator::{Priced, SimulatedRun, Simulator};
 
 /// How a request was billed (no output); `unknown` is the lifetime of writes whose usage does not say it.
@@ -21,8 +22,8 @@ pub fn spent(request: &Request, unknown: CacheLifetime) -> Spent {
 }
 
 /// The bill of all requests.
-pub fn total(simulator: &Simulator<'_>) -> Total {
-    billed(simulator).map(|(_, spent, cost)| Total { requests: 1, spent, cost }).sum()
+pub fn total(simulator: &Simulator<'_>) -> RunBill {
+    billed(simulator).map(|(_, spent, cost)| RunBill { spent, cost }).sum()
 }
 
 /// The bill of all requests, and of the same input with nothing cached; both in the money of what has a price both ways.
@@ -30,7 +31,7 @@ pub fn with_and_without_cache(simulator: &Simulator<'_>) -> (Total, Total) {
     let (mut with, mut without) = (Total::default(), Total::default());
     for (request, spent, cost) in billed(simulator) {
         let plain = Spent { uncached: request.context(), output: spent.output, ..Spent::default() };
-        let plain_cost = simulator.tariff.cost(request.model, request.start, &plain);
+        let plain_cost = simulator.tariff.of(request, &plain);
         let is_priced = cost.unpriced_tokens + plain_cost.unpriced_tokens == 0;
         let told = |cost: Cost, spent: &Spent| if is_priced { cost } else { cost.unpriced(spent) };
         with += Total { requests: 1, spent, cost: told(cost, &spent) };
@@ -42,9 +43,8 @@ pub fn with_and_without_cache(simulator: &Simulator<'_>) -> (Total, Total) {
 /// Every request with usage, as billed.
 fn billed<'g>(simulator: &'g Simulator<'_>) -> impl Iterator<Item = (&'g Request, Spent, Cost)> {
     simulator.timeline.billed().map(|(_, request)| {
-        let spent =
-            Spent { output: simulator.answer(request), ..spent(request, simulator.cache_rules.cache.class_unknown) };
-        (request, spent, simulator.tariff.cost(request.model, request.start, &spent))
+        let spent = Spent { output: simulator.answer(request), ..simulator.billed(request) };
+        (request, spent, simulator.tariff.of(request, &spent))
     })
 }
 
@@ -56,19 +56,18 @@ pub fn compare(simulator: &Simulator<'_>, run: &Blind, counts: impl Fn(&Request)
         if !counts(request) {
             continue;
         }
-        let billed = spent(request, simulator.cache_rules.cache.class_unknown);
+        let (billed, read) = (simulator.billed(request), priced.spent().read);
+        let off = billed.read.abs_diff(read);
         found.requests += 1;
         found.read_billed += billed.read;
-        found.read_simulated += priced.spent().read;
-        found.read_error += billed.read.abs_diff(priced.spent().read);
-        found.cost_billed += simulator.tariff.cost(request.model, request.start, &billed);
-        found.cost_simulated +=
-            simulator.tariff.cost(request.model, request.start, &Spent { output: 0, ..expected.spent() });
+        found.read_simulated += read;
+        found.read_error += off;
+        found.cost_billed += simulator.tariff.of(request, &billed);
+        found.cost_simulated += simulator.tariff.of(request, &Spent { output: 0, ..expected.spent() });
         let Some(before) = before else { continue };
-        let exact = billed.read == priced.spent().read;
+        let exact = off == 0;
         if request.marks.has(Marks::HUMAN) {
             found.human_turns_exact.count(exact);
-            let off = billed.read.abs_diff(priced.spent().read);
             found.human_turns_close.count(off * CLOSE <= request.context());
         } else if is_warm(simulator, before, priced.request) {
             found.warm_tool_turns.count(exact);
@@ -90,29 +89,19 @@ pub struct Blind {
 impl Blind {
     /// Simulates it; the parameters of the simulator hold for all but that.
     pub fn new(simulator: &Simulator<'_>) -> Self {
-        let (reads, cost) = rayon::join(|| foretold_reads(simulator), || foretold_cost(simulator));
+        let (reads, cost) = rayon::join(|| foretold(simulator, Switch::Off), || foretold(simulator, Switch::On));
         Self { reads, cost }
     }
 }
 
-/// The log as simulated by what can be known before each bill, with or without what is lost for no reason. What somebody has
-/// switched off stays so.
-fn foretold(simulator: &Simulator<'_>, unforeseen: Switch) -> SimulatedRun {
+/// The log as simulated by what can be known before each bill: its reads without what is lost for no reason, its cost with that
+/// at the rate at which it was so far. What somebody has switched off stays so.
+pub fn foretold(simulator: &Simulator<'_>, unforeseen: Switch) -> SimulatedRun {
     let set = simulator.cache_rules.params;
     let hidden_forks = if set.hidden_forks == HiddenForks::Off { HiddenForks::Off } else { HiddenForks::Estimated };
     let unforeseen = if set.unforeseen == Switch::On { unforeseen } else { Switch::Off };
     let params = Params { hidden_forks, unforeseen, ..set };
     simulator.under(&simulator.cache_rules.with(params)).baseline()
-}
-
-/// The reads as foretold, without what is lost for no reason.
-pub fn foretold_reads(simulator: &Simulator<'_>) -> SimulatedRun {
-    foretold(simulator, Switch::Off)
-}
-
-/// The cost as foretold, with what is lost for no reason at the rate at which it was so far.
-pub fn foretold_cost(simulator: &Simulator<'_>) -> SimulatedRun {
-    foretold(simulator, Switch::On)
 }
 
 /// A read is close if the context is at least so many times what it is off (2 %, policies.md 2.3).

@@ -26,11 +26,8 @@ use crate::whatif::sim::outcome::verdict;
 #[derive(Clone, PartialEq, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CellRules {
-    /// Borders between sizes of contexts, in tokens.
     pub context_tokens: Vec<u64>,
-    /// Least sessions of a part.
     pub sessions_min: u64,
-    /// Share of false discoveries among parts that are called clear, in percent.
     pub false_discovery_percent: f64,
     pub resampling: Resampling,
 }
@@ -79,36 +76,79 @@ struct Slice {
 
 adds_up!(Slice: sides, apart);
 
-impl Slice {
-    /// Those of each session and model.
-    fn all<'s>(
-        sides: &'s BTreeMap<(u32, Sym), Sides>,
-        apart: &'s BTreeMap<(u32, Sym), Apart>,
-    ) -> impl Iterator<Item = ((u32, Sym), Self)> + 's {
-        let of = |key| apart.get(key).copied().unwrap_or_default();
-        sides.iter().map(move |(key, sides)| (*key, Self { sides: *sides, apart: of(key) }))
-    }
+/// By what a change of cost is judged in parts of the logs.
+#[derive(Clone, Copy)]
+pub struct CellJudge<'a> {
+    pub rules: &'a CellRules,
+    /// What the simulation is off the bill, by session and model; none of what the bill itself shows.
+    pub apart: Option<&'a BTreeMap<(u32, Sym), Apart>>,
+    /// The least change that counts, as a share.
+    pub least: f64,
 }
 
-/// The parts of a timeline, each without a correction for the others. Parts that are the whole are left out.
-pub fn cells(
-    timeline: &Timeline,
-    sides: &BTreeMap<(u32, Sym), Sides>,
-    apart: &BTreeMap<(u32, Sym), Apart>,
-    rules: &CellRules,
-    least: f64,
-) -> Vec<Cell> {
-    let places = RequestParts::of(timeline, rules);
-    let mut parts: BTreeMap<(&'static str, String), BTreeMap<u32, Slice>> = BTreeMap::new();
-    for ((session, model), slice) in Slice::all(sides, apart) {
-        for name in places.names(session, model) {
-            *parts.entry(name).or_default().entry(session).or_default() += slice;
+impl CellJudge<'_> {
+    /// The parts of a timeline, each without a correction for the others. Parts that are the whole are left out.
+    pub fn cells(&self, timeline: &Timeline, sides: &BTreeMap<(u32, Sym), Sides>) -> Vec<Cell> {
+        let places = RequestParts::of(timeline, self.rules);
+        let mut parts: BTreeMap<(&'static str, String), BTreeMap<u32, Slice>> = BTreeMap::new();
+        for ((session, model), slice) in self.slices(sides) {
+            for name in places.names(session, model) {
+                *parts.entry(name).or_default().entry(session).or_default() += slice;
+            }
         }
+        let mut kinds: BTreeMap<&'static str, u32> = BTreeMap::new();
+        parts.keys().for_each(|(by, _)| *kinds.entry(by).or_default() += 1);
+        let divided = parts.into_iter().filter(|((by, _), _)| kinds[by] > 1);
+        divided.filter_map(|((by, name), sessions)| self.cell(by, name, &sessions)).collect()
     }
-    let mut kinds: BTreeMap<&'static str, u32> = BTreeMap::new();
-    parts.keys().for_each(|(by, _)| *kinds.entry(by).or_default() += 1);
-    let divided = parts.into_iter().filter(|((by, _), _)| kinds[by] > 1);
-    divided.filter_map(|((by, name), sessions)| cell(by, name, &sessions, rules, least)).collect()
+
+    /// All of the logs as one part; none without cost.
+    pub fn whole(&self, sides: &BTreeMap<(u32, Sym), Sides>) -> Option<Cell> {
+        let mut sessions: BTreeMap<u32, Slice> = BTreeMap::new();
+        self.slices(sides).for_each(|((session, _), slice)| *sessions.entry(session).or_default() += slice);
+        let whole = self.cell("all", String::new(), &sessions)?;
+        let margin = whole.off_bill.abs().max(self.least);
+        Some(Cell { verdict: verdict(whole.change, margin, whole.lower.zip(whole.upper)), ..whole })
+    }
+
+    fn slices(&self, sides: &BTreeMap<(u32, Sym), Sides>) -> impl Iterator<Item = ((u32, Sym), Slice)> {
+        let apart = |key| self.apart.and_then(|apart| apart.get(key)).copied().unwrap_or_default();
+        sides.iter().map(move |(key, sides)| (*key, Slice { sides: *sides, apart: apart(key) }))
+    }
+
+    fn cell(&self, by: &'static str, name: String, sessions: &BTreeMap<u32, Slice>) -> Option<Cell> {
+        let all: Slice = sessions.values().copied().sum();
+        let change = all.sides.change()?;
+        let in_money = all.sides.baseline.cost.nano_usd > 0;
+        let pairs = sessions.values().map(|slice| (slice.sides.baseline.cost, slice.sides.policy.cost));
+        let pairs = measured(pairs, in_money);
+        let off_bill = all.apart.error();
+        let margin = off_bill.abs().max(self.least);
+        let drawn = self.rules.drawn(&pairs);
+        let beyond = drawn.as_ref().is_some_and(|drawn| drawn.lower > margin || drawn.upper < -margin);
+        let verdict = match change {
+            _ if !beyond => CostVerdict::NoClearWinner,
+            change if change < 0.0 => CostVerdict::Cheaper,
+            _ => CostVerdict::MoreExpensive,
+        };
+        let p = drawn.as_ref().map_or(1.0, |drawn| drawn.p_beyond(change.abs() - margin));
+        let (lower, upper) = drawn.as_ref().map(|drawn| (drawn.lower, drawn.upper)).unzip();
+        Some(Cell {
+            by,
+            name,
+            sessions: pairs.len() as u64,
+            requests: all.sides.requests,
+            change,
+            before: all.sides.baseline.cost,
+            in_money,
+            lower,
+            upper,
+            off_bill,
+            p,
+            q: p,
+            verdict,
+        })
+    }
 }
 
 /// Which parts requests belong to.
@@ -150,59 +190,6 @@ impl<'t> RequestParts<'t> {
         };
         sides.iter().filter(|(key, _)| is_inside(key)).map(|(key, sides)| (*key, *sides)).collect()
     }
-}
-
-/// All of the logs as one part; none without cost.
-pub fn whole(
-    sides: &BTreeMap<(u32, Sym), Sides>,
-    apart: &BTreeMap<(u32, Sym), Apart>,
-    rules: &CellRules,
-    least: f64,
-) -> Option<Cell> {
-    let mut sessions: BTreeMap<u32, Slice> = BTreeMap::new();
-    Slice::all(sides, apart).for_each(|((session, _), slice)| *sessions.entry(session).or_default() += slice);
-    let whole = cell("all", String::new(), &sessions, rules, least)?;
-    let verdict = verdict(whole.change, whole.off_bill.abs().max(least), whole.lower.zip(whole.upper));
-    Some(Cell { verdict, ..whole })
-}
-
-fn cell(
-    by: &'static str,
-    name: String,
-    sessions: &BTreeMap<u32, Slice>,
-    rules: &CellRules,
-    least: f64,
-) -> Option<Cell> {
-    let all: Slice = sessions.values().copied().sum();
-    let change = all.sides.change()?;
-    let in_money = all.sides.baseline.cost.nano_usd > 0;
-    let pairs = sessions.values().map(|slice| (slice.sides.baseline.cost, slice.sides.policy.cost));
-    let pairs = measured(pairs, in_money);
-    let off_bill = all.apart.error();
-    let margin = off_bill.abs().max(least);
-    let drawn = rules.drawn(&pairs);
-    let beyond = drawn.as_ref().is_some_and(|drawn| drawn.lower > margin || drawn.upper < -margin);
-    let verdict = match change {
-        _ if !beyond => CostVerdict::NoClearWinner,
-        change if change < 0.0 => CostVerdict::Cheaper,
-        _ => CostVerdict::MoreExpensive,
-    };
-    let p = drawn.as_ref().map_or(1.0, |drawn| drawn.p_beyond(change.abs() - margin));
-    Some(Cell {
-        by,
-        name,
-        sessions: pairs.len() as u64,
-        requests: all.sides.requests,
-        change,
-        before: all.sides.baseline.cost,
-        in_money,
-        lower: drawn.as_ref().map(|drawn| drawn.lower),
-        upper: drawn.as_ref().map(|drawn| drawn.upper),
-        off_bill,
-        p,
-        q: p,
-        verdict,
-    })
 }
 
 /// Corrects for everything that was looked at: what is no discovery has no clear winner.

@@ -10,7 +10,6 @@ use crate::base::stats::Share;
 use crate::base::sums::adds_up;
 use crate::whatif::prompt_cache::causes;
 use crate::whatif::prompt_cache::outcome::Cause;
-use crate::whatif::sim::bill;
 use crate::whatif::sim::cost::{Cost, Spent};
 use crate::whatif::sim::figures::Portion;
 use crate::whatif::sim::simulator::{Priced, SimulatedRun, Simulator};
@@ -22,16 +21,14 @@ const VERSIONS_PER_RANGE: u32 = 10;
 /// One request of a run beside its bill.
 fn apart(simulator: &Simulator<'_>, priced: &Priced) -> Apart {
     let request = simulator.timeline.request(priced.request);
-    let billed = bill::spent(request, simulator.cache_rules.cache.class_unknown);
-    let simulated = Spent { output: 0, ..priced.spent() };
-    let cost = |spent: &Spent| simulator.tariff.cost(request.model, request.start, spent);
+    let (billed, simulated) = (simulator.billed(request), Spent { output: 0, ..priced.spent() });
     Apart {
         requests: 1,
         differing: u64::from(billed.read != simulated.read),
         read_billed: billed.read,
         read_simulated: simulated.read,
-        cost_billed: cost(&billed),
-        cost_simulated: cost(&simulated),
+        cost_billed: simulator.tariff.of(request, &billed),
+        cost_simulated: simulator.tariff.of(request, &simulated),
     }
 }
 
@@ -58,11 +55,9 @@ pub fn distance(simulator: &Simulator<'_>, blind: &SimulatedRun, resampling: &Re
         total += apart;
         *ranges.entry((model, range_of(timeline.names.text(version)), cause)).or_default() += apart;
     }
-    let part = |((model, versions, cause), apart): ((Sym, String, Cause), Apart)| DistanceCause {
-        model: timeline.names.text(model).to_owned(),
-        versions,
-        cause,
-        apart,
+    let part = |((model, versions, cause), apart): ((Sym, String, Cause), Apart)| {
+        let model = timeline.names.text(model).to_owned();
+        DistanceCause { model, versions, cause, apart }
     };
     let mut parts: Vec<DistanceCause> = ranges.into_iter().map(part).filter(|part| part.apart.units() != 0).collect();
     largest_first(&mut parts, &total.cost_billed);
@@ -88,16 +83,15 @@ fn losses(simulator: &Simulator<'_>, resampling: &Resampling) -> Vec<UnforeseenL
         if before.chain != request.chain {
             return;
         }
-        let cached = before.usage.cache_read + before.usage.cache_creation;
         let session = simulator.timeline.session_of_chain(request.chain);
         for occasion in [None, Some(unforeseen.occasion)] {
             let counts = sessions.entry((unforeseen.place, occasion)).or_default();
-            counts.entry(session).or_default().count(2 * request.usage.cache_read < cached);
+            counts.entry(session).or_default().count(2 * request.usage.cache_read < before.cached());
         }
     });
     let one = |((place, occasion), counts): ((Where, Option<Occasion>), BTreeMap<u32, Portion>)| {
         let tallies: Vec<(u64, u64)> = counts.values().map(|count| (count.k, count.n)).collect();
-        let count = Portion { k: tallies.iter().map(|(k, _)| k).sum(), n: tallies.iter().map(|(_, n)| n).sum() };
+        let count: Portion = counts.values().copied().sum();
         let Share { lower, upper, .. } = Share::new(count.k, count.n);
         let over_sessions = interval(&tallies, resampling).unwrap_or((lower, upper));
         let (lower, upper) = (lower.min(over_sessions.0), upper.max(over_sessions.1));
@@ -109,13 +103,9 @@ fn losses(simulator: &Simulator<'_>, resampling: &Resampling) -> Vec<UnforeseenL
 /// `2.1.127` is one of `2.1.120–129`; what is no version stays as it is.
 fn range_of(version: &str) -> String {
     let parsed = version.rsplit_once('.').and_then(|(head, last)| Some((head, last.parse::<u32>().ok()?)));
-    parsed.map_or_else(
-        || version.to_owned(),
-        |(head, last)| {
-            let first = last - last % VERSIONS_PER_RANGE;
-            format!("{head}.{first}–{}", first.saturating_add(VERSIONS_PER_RANGE - 1))
-        },
-    )
+    let Some((head, last)) = parsed else { return version.to_owned() };
+    let first = last - last % VERSIONS_PER_RANGE;
+    format!("{head}.{first}–{}", first.saturating_add(VERSIONS_PER_RANGE - 1))
 }
 
 /// Some requests as billed and as simulated; no output.

@@ -17,6 +17,8 @@ pub struct Portion {
     pub n: u64,
 }
 
+adds_up!(Portion: k, n);
+
 impl Portion {
     /// k divided by n; 0 of nothing.
     pub fn value(self) -> f64 {

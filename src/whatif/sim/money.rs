@@ -329,7 +329,12 @@ impl<'a> Tariff<'a> {
         pick(self.by_model[model.0 as usize], at, prompt_tokens).unwrap_or(Rates::USUAL)
     }
 
-    /// Price of a request with these tokens.
+    /// Price of a request if it had these tokens.
+    pub fn of(&self, request: &Request, spent: &Spent) -> Cost {
+        self.cost(request.model, request.start, spent)
+    }
+
+    /// Price of so many tokens that a model was asked with at a time.
     pub fn cost(&self, model: Sym, at: Millis, spent: &Spent) -> Cost {
         self.rates(model, at, spent.prompt()).cost(spent)
     }
@@ -357,7 +362,7 @@ pub fn unpriced_models<'a>(timeline: &'a Timeline, prices: &Prices) -> BTreeMap<
     // A model may have a price, and none for a lifetime or a size of context.
     let is_unpriced = |request: &&Request| {
         let spent = Spent { output: request.usage.output, ..bill::spent(request, CacheLifetime::FiveMinutes) };
-        tariff.cost(request.model, request.start, &spent).unpriced_tokens > 0
+        tariff.of(request, &spent).unpriced_tokens > 0
     };
     let mut unpriced = BTreeMap::new();
     for request in asked.filter(is_unpriced) {

@@ -18,27 +18,22 @@ pub fn outcome(timeline: &Timeline, baseline: &SimulatedRun, policy: &SimulatedR
     let [baseline, policy] = SimulatedRun::priced_alike([baseline, policy]);
     let mut cells = OutcomeCells::default();
     let mut out = Outcome::default();
-    for priced in &baseline.requests {
-        let cell = cells.of(timeline, priced.request);
-        cell.requests += 1;
-        cell.unpriced_requests += u64::from(priced.cost().unpriced_tokens > 0);
-        cell.baseline += RunBill { spent: priced.spent(), cost: priced.cost() };
+    // Of a cache that is kept alive the log has calls besides its requests, too.
+    for (request, Total { requests, spent, cost }) in baseline.parts() {
+        let cell = cells.of(timeline, request);
+        cell.requests += requests;
+        cell.unpriced_requests += requests * u64::from(cost.unpriced_tokens > 0);
+        cell.baseline += RunBill { spent, cost };
     }
-    for priced in &policy.requests {
-        let bill = RunBill { spent: priced.spent(), cost: priced.cost() };
-        cells.of(timeline, priced.request).policy += bill;
+    for (request, Total { spent, cost, .. }) in policy.parts() {
+        cells.of(timeline, request).policy += RunBill { spent, cost };
+    }
+    for &Extra { call, spent, cost, .. } in &policy.extra {
+        *out.extra.entry(call.cause).or_default() += UnloggedCalls { calls: 1, spent, cost };
     }
     let prompts =
         |run: &SimulatedRun| run.requests.iter().map(|priced| i128::from(priced.spent().prompt())).sum::<i128>();
     out.tokens_removed = prompts(&baseline) - prompts(&policy);
-    // Of a cache that is kept alive the log has such calls, too.
-    for &Extra { request, spent, cost, .. } in &baseline.extra {
-        cells.of(timeline, request).baseline += RunBill { spent, cost };
-    }
-    for &Extra { request, call, spent, cost } in &policy.extra {
-        *out.extra.entry(call.cause).or_default() += UnloggedCalls { calls: 1, spent, cost };
-        cells.of(timeline, request).policy += RunBill { spent, cost };
-    }
     cells.fold(timeline, &mut out);
     out.spread = spread(out.by.get("session"));
     out

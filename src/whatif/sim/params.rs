@@ -98,12 +98,7 @@ impl PolicyConfig {
 
     /// Whether the policy has the parameter, with a default or without one (`optional` of the sheet).
     pub fn has(&self, key: &[String]) -> bool {
-        let mut at = self.document.get("params");
-        for part in key {
-            at = at.and_then(Item::as_table_like).and_then(|table| table.get(part));
-        }
-        at.is_some_and(|item| item.as_table_like().is_none() || item.is_value())
-            || self.optional().any(|optional| optional == key.join("."))
+        self.names().contains(&key.join("."))
     }
 
     fn optional(&self) -> impl Iterator<Item = &str> {

@@ -64,13 +64,13 @@ impl TfCosine<'_> {
     }
 
     /// Tools whose name occurs in the query, as one term or as all terms of the name.
-    fn named(&self, query: &Bag) -> impl Iterator<Item = u32> + '_ {
+    fn named(&self, query: &Bag) -> Vec<u32> {
         let occurs = |name: &str| {
             let mut terms = crate::base::words::terms(name).peekable();
             terms.peek().is_some() && terms.all(|term| query.contains_key(&term.hash()))
         };
         let tools = (0u32..).zip(&self.inventory.tools);
-        tools.filter(|(_, tool)| occurs(&tool.definition.name)).map(|(index, _)| index).collect::<Vec<_>>().into_iter()
+        tools.filter(|(_, tool)| occurs(&tool.definition.name)).map(|(index, _)| index).collect()
     }
 
     /// The tools for the last of `turns`.
@@ -84,7 +84,7 @@ impl TfCosine<'_> {
         }
         let mut tools = self.ranked(&query);
         let ranked = tools.iter().copied().collect::<ToolSet>();
-        tools.extend(self.named(&query).filter(|tool| !ranked.contains(tool)));
+        tools.extend(self.named(&query).into_iter().filter(|tool| !ranked.contains(tool)));
         ToolSelection::Tools(tools)
     }
 }

@@ -313,8 +313,7 @@ impl Learner<'_> {
         let after = self.timeline.segments[request.segment as usize].after;
         if after != NONE {
             let base = self.timeline.request(after);
-            let length = base.usage.cache_read + base.usage.cache_creation;
-            let warm = WarmPrefix { length, last_use: base.end, class: self.classes[after as usize] };
+            let warm = WarmPrefix { length: base.cached(), last_use: base.end, class: self.classes[after as usize] };
             return (base.model == request.model).then_some(warm);
         }
         let most = sizes::opening(self.timeline, request, self.rules);
@@ -343,22 +342,18 @@ impl Learner<'_> {
             model: request.model,
             warm: WarmPrefix { length, last_use: request.end, class: prior.class },
         };
-        family.sent.push(left(read + request.usage.cache_creation));
+        family.sent.push(left(request.cached()));
         let before = self.seen[request.chain as usize].last.map(|last| self.timeline.request(last));
         let before = before.filter(|before| before.model == request.model);
         let cold = before.is_some() && prior.idle > prior.class.millis();
-        let broke = before.is_some_and(|before| {
-            let cached = before.usage.cache_read + before.usage.cache_creation;
-            if cold { read < cached } else { 2 * read < cached }
-        });
+        let broke = before.is_some_and(|before| (if cold { read } else { 2 * read }) < before.cached());
         let opens = laid_out::opens(self.timeline, index) && before.is_some();
         let shown = before.and_then(|before| shows_fork(before, request, prior.idle));
         let first = self.seen[request.chain as usize].last.is_none();
         let seen = &mut self.seen[request.chain as usize];
         let commons = self.commons.entry(key).or_default();
         if let (Some(unforeseen), Some(before)) = (prior.unforeseen, before) {
-            let cached = before.usage.cache_read + before.usage.cache_creation;
-            self.losses.add(&unforeseen, 2 * read < cached);
+            self.losses.add(&unforeseen, 2 * read < before.cached());
         }
         if first && inherits.is_none() {
             self.starts.insert((role, request.model, seen.began_warm), read > 0);
@@ -392,22 +387,19 @@ impl Learner<'_> {
 /// Where a warm prefix could be lost before this request, if the log gives no reason why it should: the model is the same,
 /// nothing was taken out of the context, and no more time has passed than writes live.
 fn could_be_lost(before: &Request, request: &Request, idle: Millis, class: CacheLifetime) -> Option<Where> {
-    let has = |marks: Marks| request.marks.has(marks);
-    let cached = before.usage.cache_read + before.usage.cache_creation;
+    let has_any = |marks: [Marks; 3]| marks.into_iter().any(|mark| request.marks.has(mark));
     let explained = before.model != request.model
-        || has(Marks::COMPACTION)
-        || has(Marks::MICROCOMPACTION)
-        || has(Marks::REWIND)
+        || has_any([Marks::COMPACTION, Marks::MICROCOMPACTION, Marks::REWIND])
         || request.context() < before.context()
         || idle > class.millis();
-    let turn = [Marks::HUMAN, Marks::META, Marks::RESUME].into_iter().any(has);
-    (!explained && cached > 0).then_some(if turn { Where::Turn } else { Where::Tools })
+    let place = if has_any([Marks::HUMAN, Marks::META, Marks::RESUME]) { Where::Turn } else { Where::Tools };
+    (!explained && before.cached() > 0).then_some(place)
 }
 
 /// Whether a human turn in time read more than was written: the answer was cached already. None where it cannot tell.
 fn shows_fork(before: &Request, request: &Request, idle: Millis) -> Option<bool> {
     let warm = idle <= CacheLifetime::FiveMinutes.millis();
-    let cached = before.usage.cache_read + before.usage.cache_creation;
+    let cached = before.cached();
     let tells = request.marks.has(Marks::HUMAN) && warm && before.model == request.model && cached > 0;
     (tells && request.usage.cache_read >= cached).then_some(request.usage.cache_read > cached)
 }

@@ -23,7 +23,7 @@ use crate::whatif::sim::sizes::BlockSizes;
 use crate::whatif::sim::view::{
     ContextView, ExtraCall, ForkPoints, Given, Item, ItemKey, Prefix, RequestMoment, Stage, StageOutput, tokens,
 };
-use crate::whatif::sim::{laid_out, sizes};
+use crate::whatif::sim::{bill, laid_out, sizes};
 
 /// One request as it was sent and billed in this run. There is one for each request of the log in each run that is compared, so
 /// it takes little room: tokens of one request are counted in 32 bits, and its cost has its price or none.
@@ -200,14 +200,15 @@ impl<'a> Simulator<'a> {
         Self { answers, ..self }
     }
 
+    /// How the input of a request was billed.
+    pub fn billed(&self, request: &Request) -> Spent {
+        bill::spent(request, self.cache_rules.cache.class_unknown)
+    }
+
     /// Tokens of the answer to a request, if answers count: the longer of what its usage says, which is often too little
     /// (policies.md F3), and of the sizes of its blocks.
     pub fn answer(&self, request: &Request) -> u64 {
-        if !self.answers {
-            return 0;
-        }
-        let blocks = request.outputs.clone().map(|block| u64::from(self.sizes.tokens[block as usize])).sum::<u64>();
-        request.usage.output.max(blocks)
+        if self.answers { request.usage.output.max(self.sizes.of(&request.outputs)) } else { 0 }
     }
 
     /// The run without any policy.
@@ -223,7 +224,7 @@ impl<'a> Simulator<'a> {
             let request = self.timeline.request(priced.request);
             let sent = priced.spent();
             let spent = Spent { uncached: sent.prompt() - twice, output: sent.output, ..Spent::default() };
-            let cost = self.tariff.cost(request.model, request.start, &spent);
+            let cost = self.tariff.of(request, &spent);
             Priced::new(priced.request, &spent, &cost, priced.shared())
         };
         SimulatedRun { requests: run.requests.iter().map(priced).collect(), extra: Vec::new(), ..*run }
@@ -472,7 +473,7 @@ impl Driver<'_, '_, '_> {
             calls.iter().map(|call| if call.is_before { self.quote(&ask, call) } else { Spent::default() }).collect();
         let foreseen = self.cache.step(&ask);
         let spent = Spent { output: self.simulator.answer(request), ..self.expected(foreseen, &ask, prior) };
-        let cost = tariff.cost(request.model, request.start, &spent);
+        let cost = tariff.of(request, &spent);
         if request.counts() {
             self.run.requests.push(Priced::new(index, &spent, &cost, common.shared));
         }
@@ -641,8 +642,7 @@ impl Driver<'_, '_, '_> {
             }
             (after, ..) => {
                 let base = timeline.request(after);
-                let answer: u64 = base.outputs.clone().map(|block| u64::from(sizes.tokens[block as usize])).sum();
-                vec![self.inherited(index).saturating_sub(answer + base.usage.input)]
+                vec![self.inherited(index).saturating_sub(sizes.of(&base.outputs) + base.usage.input)]
             }
         };
         let last_use = start.saturating_sub(request.start.saturating_sub(warm.last_use));
@@ -659,12 +659,11 @@ impl Driver<'_, '_, '_> {
             return None;
         }
         let believed = self.simulator.priors[index as usize].fork.then_some(None);
-        let cached = last.usage.cache_read + last.usage.cache_creation;
         match self.simulator.cache_rules.params.hidden_forks {
             HiddenForks::Off => None,
             HiddenForks::Estimated => believed,
             // A read of exactly what was written says that there was none; a smaller one says nothing.
-            HiddenForks::On if request.usage.cache_read == cached => None,
+            HiddenForks::On if request.usage.cache_read == last.cached() => None,
             HiddenForks::On => sizes::surplus(last, request).map_or(believed, |surplus| Some(Some(surplus))),
         }
     }

@@ -5,6 +5,7 @@
 //! the residual of the request that brought it.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::sync::Arc;
 
 use serde::Deserialize;
@@ -42,9 +43,7 @@ pub enum Estimator {
 pub struct SizeRules {
     pub chars_per_token: CharsPerToken,
     pub framing: Framing,
-    /// Blocks take at most this many times their estimate from an increment that no tool result explains.
     pub stretch_max: f64,
-    /// Tokens before its first message from which a subagent's first context is taken to hold another chain's.
     pub inherited_tokens_min: u64,
     /// What sizes of blocks were made with.
     #[serde(skip)]
@@ -55,10 +54,8 @@ pub struct SizeRules {
 #[derive(Clone, PartialEq, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CharsPerToken {
-    /// What people and the client write, and the model's text.
     pub text: f64,
     pub thinking: f64,
-    /// Input of a call, as JSON.
     pub tool_use: f64,
     pub tool_result: f64,
 }
@@ -70,7 +67,6 @@ pub struct Framing {
     pub tool_use: f64,
     pub tool_result: f64,
     pub increment: f64,
-    /// An image or document.
     pub media: f64,
 }
 
@@ -180,6 +176,11 @@ impl BlockSizes {
             Anchoring { timeline, sizes: &mut sizes, settled, laid }.all();
         }
         sizes
+    }
+
+    /// Tokens of some blocks together.
+    pub fn of(&self, blocks: &Range<u32>) -> u64 {
+        blocks.clone().map(|block| u64::from(self.tokens[block as usize])).sum()
     }
 
     /// By request: what is known before its bill; `unknown` is the lifetime of writes whose usage does not say it.
@@ -303,12 +304,10 @@ impl Anchoring<'_> {
         let (last, request) = (self.timeline.request(base), self.timeline.request(index));
         let stretch = self.sizes.rules.stretch_max;
         let answer: Vec<u32> = last.outputs.clone().collect();
-        let held =
-            |sizes: &BlockSizes| answer.iter().map(|&block| u64::from(sizes.tokens[block as usize])).sum::<u64>();
         let Some(growth) = request.context().checked_sub(last.context()) else { return self.opened(index) };
         let settled = std::mem::replace(&mut self.settled[base as usize], true);
         let rest = if settled {
-            let Some(growth) = growth.checked_sub(held(self.sizes)) else { return self.opened(index) };
+            let Some(growth) = growth.checked_sub(self.sizes.of(&last.outputs)) else { return self.opened(index) };
             self.share(growth, inputs, stretch)
         } else if let Some(surplus) = surplus(last, request).filter(|_| !answer.is_empty()) {
             // A hidden request has cached the answer before, so its size is known by itself.
@@ -355,17 +354,13 @@ impl Anchoring<'_> {
         if held <= room {
             return held;
         }
-        let newest_first = (0..items.len()).rev();
-        let order: Box<dyn Iterator<Item = usize>> = if self.timeline.request(index).marks.has(Marks::MICROCOMPACTION) {
+        // Mostly the conversation went back: the newest go.
+        let mut order: Vec<usize> = (0..items.len()).rev().collect();
+        if self.timeline.request(index).marks.has(Marks::MICROCOMPACTION) {
             // Cleared results first, then other results, then the rest; the oldest of each first.
             let named = self.cleared(index);
-            let mut order: Vec<usize> = newest_first.collect();
             order.sort_by_cached_key(|&at| (self.clearable(&named, items[at].key), at));
-            Box::new(order.into_iter())
-        } else {
-            // Otherwise the conversation went back: the newest go.
-            Box::new(newest_first)
-        };
+        }
         let mut gone: Vec<usize> = Vec::new();
         for at in order {
             if held <= room {
@@ -450,7 +445,7 @@ pub fn apportioned(whole: u64, weights: &[u64]) -> Vec<u64> {
 /// What was read at a warm human turn beyond what had been written before: the answer before, cached by a request that is
 /// not logged (policies.md F5). None where that cannot be told.
 pub fn surplus(before: &Request, request: &Request) -> Option<u64> {
-    let cached = before.usage.cache_read + before.usage.cache_creation;
+    let cached = before.cached();
     let tells = request.marks.has(Marks::HUMAN) && before.model == request.model && cached > 0;
     (tells && request.usage.cache_read > cached).then(|| request.usage.cache_read - cached)
 }

@@ -36,37 +36,30 @@ pub fn unlogged(simulator: &Simulator<'_>) -> Unlogged {
     Unlogged { forks: forks(simulator), summaries: summaries(simulator), answers: answers(simulator) }
 }
 
-fn priced(simulator: &Simulator<'_>, calls: u64, (model, at): (Sym, Millis), spent: Spent) -> UnloggedCalls {
-    UnloggedCalls { calls, spent, cost: simulator.tariff.cost(model, at, &spent) }
+fn priced(simulator: &Simulator<'_>, (model, at): (Sym, Millis), spent: Spent) -> UnloggedCalls {
+    UnloggedCalls { calls: 1, spent, cost: simulator.tariff.cost(model, at, &spent) }
 }
 
 /// A fork read what was cached and wrote the answer, as far as the request after it read more than had been written.
 fn forks(simulator: &Simulator<'_>) -> UnloggedCalls {
-    let mut sum = UnloggedCalls::default();
     let requests = &simulator.timeline.requests;
-    for (pair, prior) in requests.windows(2).zip(simulator.priors.iter().skip(1)) {
-        let [before, request] = pair else { continue };
-        let Some(answer) = surplus(before, request).filter(|_| before.chain == request.chain && request.counts())
-        else {
-            continue;
-        };
-        let read = before.usage.cache_read + before.usage.cache_creation;
-        let spent = Spent { read, ..written(answer, prior.class) };
-        sum += priced(simulator, 1, (request.model, request.start), spent);
-    }
-    sum
+    let pairs = requests.iter().zip(requests.iter().skip(1)).zip(simulator.priors.iter().skip(1));
+    let pairs = pairs.filter(|((before, request), _)| before.chain == request.chain && request.counts());
+    let forks = pairs.filter_map(|((before, request), prior)| {
+        let spent = Spent { read: before.cached(), ..written(surplus(before, request)?, prior.class) };
+        Some(priced(simulator, (request.model, request.start), spent))
+    });
+    forks.sum()
 }
 
 fn summaries(simulator: &Simulator<'_>) -> UnloggedCalls {
     let slack_s = simulator.cache_rules.params.slack_s;
-    let mut sum = UnloggedCalls::default();
-    for SummariserCall { before, spent } in
-        summariser_calls(simulator.timeline, &simulator.sizes.tokens, slack_s.into())
-    {
+    let calls = summariser_calls(simulator.timeline, &simulator.sizes.tokens, slack_s.into()).into_iter();
+    let priced = calls.map(|SummariserCall { before, spent }| {
         let before = simulator.timeline.request(before);
-        sum += priced(simulator, 1, (before.model, before.end), spent);
-    }
-    sum
+        priced(simulator, (before.model, before.end), spent)
+    });
+    priced.sum()
 }
 
 /// A call that wrote the summary of a compaction and is in no log.
@@ -129,20 +122,17 @@ fn logged_summarisers(timeline: &Timeline) -> BTreeMap<u32, u64> {
 
 /// What answers are longer than their usage says; nothing where that counts anyway.
 fn answers(simulator: &Simulator<'_>) -> UnloggedCalls {
-    let mut sum = UnloggedCalls::default();
     if simulator.answers {
-        return sum;
+        return UnloggedCalls::default();
     }
-    let size = |request: &Request| -> u64 {
-        request.outputs.clone().map(|block| u64::from(simulator.sizes.tokens[block as usize])).sum()
-    };
-    for (_, request) in simulator.timeline.counted().filter(|(_, request)| request.context() > 0) {
-        let spent = Spent { output: size(request).saturating_sub(request.usage.output), ..Spent::default() };
+    let longer = |(_, request): (u32, &Request)| {
+        let output = simulator.sizes.of(&request.outputs).saturating_sub(request.usage.output);
+        let spent = Spent { output, ..Spent::default() };
         // What output costs goes by the size of the context that it answers.
         let cost = simulator.tariff.rates(request.model, request.start, request.context()).cost(&spent);
-        sum += UnloggedCalls { calls: 0, spent, cost };
-    }
-    sum
+        UnloggedCalls { calls: 0, spent, cost }
+    };
+    simulator.timeline.counted().filter(|(_, request)| request.context() > 0).map(longer).sum()
 }
 
 /// Its title.

@@ -12,14 +12,13 @@ use crate::whatif::catalog::DefinitionSource;
 use crate::whatif::sim::figures::Portion;
 use crate::whatif::tool_filter::Filter;
 use crate::whatif::tool_filter::result::{
-    BreakEven, CatalogFacts, ListCoverage, ProposalAccuracy, RecencyCoverage, ToolFilter, ToolRegret, Unexplained,
+    ALL_TURNS, BreakEven, CatalogFacts, ListCoverage, ProposalAccuracy, RecencyCoverage, ToolFilter, ToolRegret,
+    Unexplained,
 };
 use crate::whatif::tools::inventory::Inventory;
 use crate::whatif::tools::plan::{ToolPlan, ToolRequest};
 use crate::whatif::tools::stage::{Chains, Definitions};
 use crate::whatif::tools::{ToolSet, counted_part, turns};
-
-pub use crate::whatif::tool_filter::result::ALL_TURNS;
 
 impl Filter {
     /// What the tools alone show: misses, sizes, break-even.
@@ -157,10 +156,8 @@ impl<'a> FilterSums<'a> {
     }
 
     fn not_estimated(&self) -> Option<String> {
-        let params = &self.filter.params;
         let reason = match self.filter.inventory.source {
-            _ if !params.enabled => return None,
-            _ if params.skip_cacheable => return None,
+            _ if self.filter.is_idle() => return None,
             _ if self.filter.prefixes.is_none() => "unknown: the size of the static prefix is not known here",
             DefinitionSource::Names => "unknown: logs hold no tool definitions; bring them with --tool-catalog",
             DefinitionSource::Inferred if self.leaves_nothing() => {

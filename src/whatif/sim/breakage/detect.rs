@@ -33,19 +33,12 @@ impl<'a> Detectors<'a> {
     /// Appends what the answer to `request` needed of the log's context and the sent one no longer shows.
     pub fn look(&self, request: u32, logged: &ContextView, sent: &ContextView, breaks: &mut Vec<Break>) {
         let references = self.references_of(request);
-        let on_files = || calls_of(self.timeline, request).filter(|&call| self.files.access[call] != Access::Other);
-        let contexts = BothContexts { logged, sent };
         for reference in references {
-            self.look_at_reference(reference, &contexts, breaks);
+            self.look_at_reference(reference, [logged, sent], breaks);
         }
-        for call in on_files() {
-            self.look_at_file(request, call, references, &contexts, breaks);
+        for call in calls_of(self.timeline, request).filter(|&call| self.files.access[call] != Access::Other) {
+            self.look_at_file(request, call, references, [logged, sent], breaks);
         }
-    }
-
-    /// A break that a stage noticed itself.
-    pub fn noticed(&self, request: u32, noticed: &Noticed) -> Break {
-        self.broken(noticed.class, request, noticed.call)
     }
 
     fn references_of(&self, request: u32) -> &'a [Reference] {
@@ -54,16 +47,15 @@ impl<'a> Detectors<'a> {
         &all[start..start + all[start..].partition_point(|reference| reference.request == request)]
     }
 
-    fn look_at_reference(&self, reference: &Reference, contexts: &BothContexts, breaks: &mut Vec<Break>) {
+    fn look_at_reference(&self, reference: &Reference, [logged, sent]: [&ContextView; 2], breaks: &mut Vec<Break>) {
         let class = match reference.kind {
             ReferenceKind::EditSource => BreakClass::EditSourceLost,
             ReferenceKind::ReadPath => return, // with its file
             _ => BreakClass::RefLost,
         };
         let sources = self.sources_of(reference);
-        if !sources.iter().any(|source| contexts.sent.shows(source))
-            && sources.iter().any(|source| contexts.logged.shows(source))
-        {
+        let is_in = |view: &ContextView| sources.iter().any(|source| view.shows(source));
+        if !is_in(sent) && is_in(logged) {
             let is_upper_bound = reference.cut;
             breaks.push(Break { is_upper_bound, ..self.broken(class, reference.request, reference.call) });
         }
@@ -75,15 +67,15 @@ impl<'a> Detectors<'a> {
         request: u32,
         call: usize,
         references: &[Reference],
-        contexts: &BothContexts,
+        [logged, sent]: [&ContextView; 2],
         breaks: &mut Vec<Break>,
     ) {
         let index = u32::try_from(call).expect("fewer than 2^32 calls");
         let written = references.iter().filter(|known| known.kind == ReferenceKind::ReadPath && known.call == index);
-        let both = [contexts.sent, contexts.logged];
+        let both = [sent, logged];
         let sources = written.clone().flat_map(|reference| self.sources_of(reference));
         let sources = sources.map(|source| both.map(|view| view.shows(source)));
-        let oldest = contexts.logged.items.iter().find_map(|item| item.key.block()).unwrap_or(NONE);
+        let oldest = logged.items.iter().find_map(|item| item.key.block()).unwrap_or(NONE);
         let asked = self.files.before(call).map(|earlier| self.timeline.calls[earlier as usize].asked);
         let asked = asked.take_while(|&block| block >= oldest);
         let mut was_there = false;
@@ -103,7 +95,8 @@ impl<'a> Detectors<'a> {
         &self.timeline.sources[reference.sources.start as usize..reference.sources.end as usize]
     }
 
-    fn broken(&self, class: BreakClass, request: u32, call: u32) -> Break {
+    /// A break of a call at a request, with what it makes read again.
+    pub fn broken(&self, class: BreakClass, request: u32, call: u32) -> Break {
         let on_file = call != NONE && matches!(class, BreakClass::EditSourceLost | BreakClass::RereadPredicted);
         let reading = if on_file { self.files.reading[call as usize] } else { NONE };
         Break {
@@ -113,11 +106,6 @@ impl<'a> Detectors<'a> {
             ..Break::new(class, request, call)
         }
     }
-}
-
-struct BothContexts<'a> {
-    logged: &'a ContextView,
-    sent: &'a ContextView,
 }
 
 /// Calls with a half among these items, of which the log's context has both halves and the sent one has one.
@@ -165,8 +153,8 @@ pub fn dangling(timeline: &Timeline, request: u32, hints: &[Hint], sent: &Contex
 pub struct BreakWatch<'a> {
     detectors: &'a Detectors<'a>,
     pub breaks: Vec<Break>,
-    /// Whether halves of calls are looked for that lost the other half.
-    with_pairs: bool,
+    /// Whether halves of calls are looked for that lost the other half: that looks at what changed of every context.
+    pub with_pairs: bool,
     /// How many leading items of the log's context have been looked at for that.
     paired: usize,
     /// Calls of the chain that are known to have lost one.
@@ -188,12 +176,6 @@ impl<'a> BreakWatch<'a> {
             hints: BTreeSet::new(),
             dangling: BTreeSet::new(),
         }
-    }
-
-    /// The same, looking for split pairs as well: that looks at what changed of every context.
-    #[must_use]
-    pub fn with_pairs(self) -> Self {
-        Self { with_pairs: true, ..self }
     }
 
     /// Sends the requests of all chains through stages: the run, and what broke.
@@ -221,7 +203,7 @@ impl<'a> BreakWatch<'a> {
         let changed = gone.iter().chain(&sent.view.items[sent.kept..]).chain(&logged.view.items[paired..]);
         for call in orphans(moment.timeline, logged.view, sent.view, changed) {
             if self.orphans.insert(call) {
-                self.breaks.push(self.detectors.noticed(moment.request, &Noticed { class: orphan, call }));
+                self.breaks.push(self.detectors.broken(orphan, moment.request, call));
             }
         }
     }
@@ -238,8 +220,8 @@ impl<'a> BreakWatch<'a> {
     pub fn sent(&mut self, moment: &RequestMoment<'_>, both: [Given<'_>; 2], tokens: u64, output: &StageOutput) {
         let [logged, sent] = both.map(|given| given.view);
         let has_grown = moment.before.is_none_or(|before| both[1].kept >= before.items.len());
-        let noticed = output.noticed.iter().map(|noticed| self.detectors.noticed(moment.request, noticed));
-        self.breaks.extend(noticed);
+        let broken = |noticed: &Noticed| self.detectors.broken(noticed.class, moment.request, noticed.call);
+        self.breaks.extend(output.noticed.iter().map(broken));
         if output.window.is_some_and(|window| tokens > window) {
             self.breaks.push(Break::new(BreakClass::Overflow, moment.request, NONE));
         }

@@ -13,6 +13,7 @@ use crate::logs::timeline::requests::{BlockKind, Marks, NONE, Reference, Referen
 use crate::whatif::compaction::outcome::Rereads;
 use crate::whatif::sim::breakage::rows::{EditAges, RiskRow, SourceAgeRow};
 use crate::whatif::sim::breakage::{BreakageThresholds, FileTools};
+use crate::whatif::sim::figures::Portion;
 
 /// The calls that a request answered with, as indices into [`Timeline::calls`].
 pub fn calls_of(timeline: &Timeline, request: u32) -> Range<usize> {
@@ -137,8 +138,7 @@ pub fn turn_of(timeline: &Timeline, block: u32) -> u32 {
 
 /// Counts the readings within the sheet's number of tool calls after each compaction, and the rest as the control.
 pub fn rereads(timeline: &Timeline, files: &Files, thresholds: &BreakageThresholds) -> Rereads {
-    let elsewhere = Share::new(0, 0);
-    let mut found = Rereads { compactions: 0, compactions_with_one: 0, reads: 0, reads_again: 0, elsewhere };
+    let (mut compactions, mut compactions_with_one, mut reads, mut reads_again) = (0, 0, 0, 0);
     let mut is_after = vec![false; timeline.calls.len()];
     for (place, boundary) in timeline.boundaries.iter().enumerate() {
         let requests = &timeline.chain(boundary.chain).requests;
@@ -153,21 +153,21 @@ pub fn rereads(timeline: &Timeline, files: &Files, thresholds: &BreakageThreshol
         for call in calls.take(thresholds.report.calls_after) {
             is_after[call] = true;
             if files.access[call] == Access::Read {
-                found.reads += 1;
+                reads += 1;
                 let was_read = files.before(call).any(|earlier| {
                     files.access[earlier as usize] == Access::Read && timeline.calls[earlier as usize].asked < old
                 });
                 again += u64::from(was_read);
             }
         }
-        found.compactions += 1;
-        found.reads_again += again;
-        found.compactions_with_one += u64::from(again > 0);
+        compactions += 1;
+        reads_again += again;
+        compactions_with_one += u64::from(again > 0);
     }
     let counted = timeline.counted_calls().map(|(call, _)| call as usize);
-    let elsewhere = counted.filter(|&call| !is_after[call] && files.access[call] == Access::Read);
-    let (reads, again) =
-        elsewhere.fold((0, 0), |(reads, again), call| (reads + 1, again + u64::from(files.reading[call] != NONE)));
-    found.elsewhere = Share::new(again, reads);
-    found
+    let readings = counted.filter(|&call| !is_after[call] && files.access[call] == Access::Read);
+    let mut elsewhere = Portion::default();
+    readings.for_each(|call| elsewhere.count(files.reading[call] != NONE));
+    let elsewhere = Share::new(elsewhere.k, elsewhere.n);
+    Rereads { compactions, compactions_with_one, reads, reads_again, elsewhere }
 }

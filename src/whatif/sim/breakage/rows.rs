@@ -9,6 +9,7 @@ use crate::base::stats::Share;
 use crate::logs::timeline::requests::{NONE, Reference, ReferenceKind, Timeline};
 use crate::whatif::sim::breakage::detect::{Detectors, ShownBlocks};
 use crate::whatif::sim::breakage::files::Access;
+use crate::whatif::sim::figures::Portion;
 
 /// How sure it is that something broke.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, strum::IntoStaticStr)]
@@ -298,14 +299,13 @@ fn natural_rereads(detectors: &Detectors<'_>) -> Share {
     let Detectors { timeline, files, .. } = detectors;
     let counted = timeline.counted_calls().map(|(call, _)| call as usize);
     let readings = counted.filter(|&call| files.access[call] == Access::Read);
-    let (mut again, mut all) = (0, 0);
+    let mut again = Portion::default();
     for call in readings {
         let shown = || ShownBlocks::to(timeline, timeline.request_of_block(timeline.calls[call].asked));
         let before = files.reading[call];
-        all += 1;
-        again += u64::from(before != NONE && shown().contains(before));
+        again.count(before != NONE && shown().contains(before));
     }
-    Share::new(again, all)
+    Share::new(again.k, again.n)
 }
 
 fn example(timeline: &Timeline, event: &Break) -> BreakExample {
