@@ -16,7 +16,6 @@ use crate::cost::{groups, shares};
 use crate::logs::timeline::requests::BlockKind;
 use crate::whatif::sim::cost::{Cost, Spent};
 
-/// What a group of things cost.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct GroupCost {
     pub calls: u64,
@@ -37,7 +36,6 @@ impl GroupCost {
         self.first + self.carried + self.again
     }
 
-    /// Adds a share.
     pub fn add(&mut self, share: &BillShare) {
         self.spent += share.spent;
         match share.when {
@@ -50,7 +48,6 @@ impl GroupCost {
 
 adds_up!(GroupCost: calls, priced_calls, spent, first, carried, again);
 
-/// A row of a cost table.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct CostRow {
     /// Its names, in the order of the keys.

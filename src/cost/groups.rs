@@ -12,11 +12,9 @@ use crate::logs::timeline::requests::{Block, BlockKind, Marks, NONE, Request, Se
 use crate::logs::trace::{NO_TIME, Place};
 use crate::whatif::sim::laid_out;
 
-/// A key of a cost table.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, ValueEnum, strum::IntoStaticStr)]
 #[strum(const_into_str, serialize_all = "kebab-case")]
 pub enum CostKey {
-    /// The tool that was called.
     Tool,
     /// The MCP server of the tool.
     Server,
@@ -29,7 +27,6 @@ pub enum CostKey {
     Outcome,
     /// The directory that a session began in.
     Project,
-    /// The session.
     Session,
     /// The branch that was checked out.
     Branch,
@@ -37,11 +34,8 @@ pub enum CostKey {
     Day,
     /// Its week, by its Monday.
     Week,
-    /// Its month.
     Month,
-    /// The model.
     Model,
-    /// The client version.
     Version,
     /// Main thread or subagent.
     Source,
@@ -89,7 +83,6 @@ impl Grouping {
         Self { labels: vec![Vec::new()], of: vec![0; count] }
     }
 
-    /// The group of the thing with this index.
     pub fn group(&self, index: usize) -> u32 {
         self.of[index]
     }
@@ -112,7 +105,6 @@ impl Grouping {
     }
 }
 
-/// Numbers for labels.
 #[derive(Default)]
 struct Numbers {
     known: HashMap<Label, u32>,
@@ -209,7 +201,6 @@ pub struct Things {
 }
 
 impl Things {
-    /// Groups them.
     pub fn new(timeline: &Timeline, keys: &[CostKey]) -> Self {
         let (blocks, requests) = (timeline.blocks.len(), timeline.requests.len());
         let groups = keys.iter().fold(Grouping::whole(blocks + requests + 2), |groups, &key| {
@@ -230,7 +221,6 @@ impl Things {
         Self { groups, blocks, requests }
     }
 
-    /// The group of a thing.
     pub fn group(&self, thing: Thing) -> u32 {
         self.groups.group(match thing {
             Thing::Block(block) => block as usize,

@@ -35,7 +35,6 @@ impl BilledBefore {
     }
 }
 
-/// How a place is billed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Billing {
     /// All of it has been in the cache: what is not read from there was lost.
@@ -86,7 +85,6 @@ struct Owed {
 adds_up!(Owed: carried, again);
 grows!(Owed: carried, again);
 
-/// A context.
 #[derive(Default)]
 pub struct ContextPlaces {
     places: Vec<PlacedThing>,

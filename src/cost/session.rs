@@ -17,7 +17,6 @@ use crate::whatif::prompt_cache::outcome::Cause;
 use crate::whatif::sim::cost::{Cost, Spent, Total};
 use crate::whatif::sim::simulator::Simulator;
 
-/// One request of the session.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct SessionRequest {
     /// Number among the requests of its thread, from 1.
@@ -27,7 +26,6 @@ pub struct SessionRequest {
     /// When it began.
     pub ts: Millis,
     pub model: String,
-    /// Tokens of its context.
     pub context: u64,
     pub spent: Spent,
     pub cost: Cost,
@@ -56,7 +54,6 @@ pub struct CarriedThing {
     pub entry: GroupCost,
 }
 
-/// A session.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct SessionCost {
     /// Requests of all its threads, the main one first.

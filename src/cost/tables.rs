@@ -35,7 +35,6 @@ impl AboutSession {
     }
 }
 
-/// Sessions by label.
 pub type LabelledSessions = BTreeMap<Label, AboutSession>;
 
 /// What is known of the sessions of a timeline.
@@ -133,7 +132,6 @@ pub fn listing(found: &Attribution, name: &dyn Fn(&Label) -> String) -> Listing 
         .finish()
 }
 
-/// What a group cost, for JSON.
 pub fn json(entry: &GroupCost) -> Value {
     json!({
         "calls": entry.calls,

@@ -196,9 +196,7 @@ pub struct Ratio {
 pub struct FamilyRatio {
     /// Model, in the one spelling.
     pub family: String,
-    /// Increments that were measured.
     pub increments: u64,
-    /// Sessions that they come from.
     pub sessions: u64,
     /// Code points of their blocks.
     pub chars: u64,
@@ -233,7 +231,6 @@ pub struct Drift {
     pub histogram: [u64; DRIFT_LIMITS.len() + 1],
 }
 
-/// Both.
 #[derive(Clone, PartialEq, Debug, Default, Serialize)]
 pub struct Calibration {
     pub families: Vec<FamilyRatio>,

@@ -15,7 +15,6 @@ use crate::whatif::simulation::{Ready, Simulation};
 use crate::whatif::workload::cache_rules;
 use crate::whatif::{arg_check, compaction, history_trim, pick_tools, pipeline, prompt_cache, tool_filter};
 
-/// A policy.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, strum::IntoStaticStr, strum::VariantArray)]
 #[strum(const_into_str, serialize_all = "kebab-case")]
 pub enum Policy {
@@ -23,13 +22,11 @@ pub enum Policy {
     ToolFilter,
     /// Tools by keywords.
     PickTools,
-    /// The layered pipeline.
     Pipeline,
     /// Summaries of old context, and clearing of old results.
     Compaction,
     /// Caps on old messages.
     HistoryTrim,
-    /// The cache itself.
     PromptCache,
     /// Arguments against schemas.
     ArgCheck,
@@ -102,7 +99,6 @@ impl Stack {
         Ok(Self(policies))
     }
 
-    /// Its name.
     pub fn name(&self) -> String {
         self.0.iter().map(|policy| policy.into_str()).collect::<Vec<_>>().join("+")
     }
@@ -112,7 +108,6 @@ impl Stack {
         [Policy::ToolFilter, Policy::PickTools, Policy::ArgCheck].iter().any(|policy| self.has(*policy))
     }
 
-    /// Whether a policy is in it.
     pub fn has(&self, policy: Policy) -> bool {
         self.0.contains(&policy)
     }
@@ -259,7 +254,6 @@ impl PolicyConfigs {
         cache_rules(self).map(drop)
     }
 
-    /// One sheet.
     pub fn sheet(&self, policy: Policy) -> &PolicyConfig {
         &self.0[&policy]
     }

@@ -280,9 +280,7 @@ pub struct Finished<'a> {
     pub simulation: &'a Simulation<'a>,
     /// The cache of both runs.
     pub cache_rules: &'a CacheRules,
-    /// The log as simulated.
     pub baseline: &'a SimulatedRun,
-    /// The policy.
     pub run: &'a SimulatedRun,
     pub breaks: &'a [Break],
     /// Log and policy where nothing is cached.

@@ -173,7 +173,6 @@ fn leave_out_of_range(timeline: &mut Timeline) {
     }
 }
 
-/// The cache as it is set.
 pub fn cache_rules(configs: &PolicyConfigs) -> Result<CacheRules> {
     let sheet = configs.sheet(Policy::PromptCache);
     // What was set is looked at first: it is the user's, the rest of the sheet is not.
@@ -183,7 +182,6 @@ pub fn cache_rules(configs: &PolicyConfigs) -> Result<CacheRules> {
     Ok(cache_rules)
 }
 
-/// The estimator of this name. An error if there is none.
 pub fn estimator_of(name: &str) -> Result<Estimator> {
     Estimator::VARIANTS.iter().copied().find(|known| known.into_str() == name).ok_or_else(|| {
         let names: Vec<&str> = Estimator::VARIANTS.iter().map(|known| known.into_str()).collect();
@@ -200,7 +198,6 @@ pub struct ShippedWorkload {
 }
 
 impl ShippedWorkload {
-    /// Prepares a timeline.
     pub fn new(timeline: Timeline, data: &Data) -> Result<Self> {
         let configs = PolicyConfigs::load(data)?;
         let tools = Tools::read(&[], data)?;

@@ -35,7 +35,6 @@ use crate::whatif::workload::Workload;
 const REGISTER: &[fn(&BillEvidence<'_>) -> Vec<Case>] =
     &[paying::cases, misses::cases, parts::cases, subagents::cases, versions::cases];
 
-/// What is looked at.
 pub struct BillEvidence<'e> {
     pub workload: &'e Workload,
     /// The requests under the cache as it was.
@@ -119,7 +118,6 @@ pub fn tried_sides(trial: &Trial) -> BTreeMap<(u32, Sym), Sides> {
     trial.by_model.iter().map(|(key, tried)| (*key, sides(tried))).collect()
 }
 
-/// What to do.
 #[derive(Clone)]
 pub enum Advice {
     /// Something else than to set a lever, in words.
@@ -279,7 +277,6 @@ impl Breaks {
 
 /// Time that somebody waited.
 pub struct Waits {
-    /// Milliseconds by session.
     pub by_session: BTreeMap<u32, u64>,
     /// Told from so many seconds on, on a day with requests.
     pub seconds_a_day_min: f64,

@@ -124,7 +124,6 @@ pub struct InSession {
     pub saved_usd: f64,
 }
 
-/// Where a finding holds.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FindingScope {

@@ -157,7 +157,6 @@ pub struct Servers {
     pub resource_tools: Vec<String>,
 }
 
-/// Hooks.
 #[derive(Clone, PartialEq, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Hooks {
@@ -207,7 +206,6 @@ pub struct ContextPart {
     pub advice: String,
 }
 
-/// Which parts of contexts.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PartOf {

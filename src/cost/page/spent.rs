@@ -47,7 +47,6 @@ pub fn by_money(sums: &BTreeMap<String, Amount>) -> Vec<(&String, &Amount)> {
     rows
 }
 
-/// What was spent.
 #[derive(Clone, PartialEq, Eq, Default, Debug, Serialize, Deserialize)]
 pub struct PageSpent {
     /// Sessions with a request.

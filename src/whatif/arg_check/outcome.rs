@@ -60,7 +60,6 @@ pub enum Truth {
     Accepted,
     /// The arguments were refused.
     Refused,
-    /// There was no such tool.
     UnknownTool,
     /// No result in the log.
     Unanswered,
@@ -72,7 +71,6 @@ pub type Classes = BTreeMap<ArgClass, u64>;
 /// All calls.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize)]
 pub struct ArgCheck {
-    /// By tool and class.
     pub tools: BTreeMap<String, Classes>,
     /// By what the log says and class.
     pub truth: BTreeMap<Truth, Classes>,
@@ -81,12 +79,10 @@ pub struct ArgCheck {
 }
 
 impl ArgCheck {
-    /// Calls of a class.
     pub fn count(&self, class: ArgClass) -> u64 {
         self.tools.values().filter_map(|classes| classes.get(&class)).sum()
     }
 
-    /// All calls.
     pub fn calls(&self) -> u64 {
         self.tools.values().flat_map(BTreeMap::values).sum()
     }
@@ -113,7 +109,6 @@ pub struct ProviderSizes {
     pub tools: Vec<ShapedTool>,
 }
 
-/// One of them.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct ShapedTool {
     pub tool: String,

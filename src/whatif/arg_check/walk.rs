@@ -74,7 +74,6 @@ impl<'v> SchemaWalk<'v> {
         self.faults.push(SchemaFault { pointer: self.pointer.clone(), keyword, wanted, value });
     }
 
-    /// Holds a value against a schema.
     pub(super) fn hold(&mut self, schema: &'v Value, value: &'v Value) -> SeenParts<'v> {
         let mut seen = SeenParts::default();
         let keywords = match schema {

@@ -88,7 +88,6 @@ impl ToolDefinition {
     }
 }
 
-/// A file of definitions.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct CatalogFile {
     /// As the user named it.

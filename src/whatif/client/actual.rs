@@ -31,7 +31,6 @@ pub struct JointChange<'j> {
     pub forecast: Option<BillForecast>,
 }
 
-/// What an entry of the journal changed.
 pub fn joint_changes<'j>(entry: &'j JournalEntry, journal: &Journal) -> Vec<JointChange<'j>> {
     let mut by_part: BTreeMap<LeverPart, Vec<&JournalChange>> = BTreeMap::new();
     for change in &entry.changes {

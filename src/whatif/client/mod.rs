@@ -163,7 +163,6 @@ pub struct Trial {
     pub by_model: BTreeMap<(u32, Sym), SettingSides>,
 }
 
-/// A session of the study.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct StudiedSession {
     pub project: Id,
@@ -236,7 +235,6 @@ impl LeverStudy {
         }
     }
 
-    /// What was tried of a setting.
     pub fn trial(&self, setting: LeverValue) -> Option<&Trial> {
         self.trials.iter().find(|trial| trial.setting == setting)
     }

@@ -36,14 +36,12 @@ pub struct SplitThresholds {
     pub version_days: i64,
 }
 
-/// Lifetimes that are tried.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TriedTtls {
     pub values: Vec<CacheLifetime>,
 }
 
-/// Windows that are tried.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TriedWindows {
@@ -147,7 +145,6 @@ pub fn deciding<'l>(
     Ok(levers.iter().find(wins).copied().unwrap_or(lever))
 }
 
-/// A client version in words.
 pub fn client_words(version: &str) -> &str {
     if version.is_empty() { "a client without a version" } else { version }
 }

@@ -51,7 +51,6 @@ pub struct LeverTrials<'b> {
     order: Vec<u32>,
 }
 
-/// A configuration, replayed.
 #[derive(Default)]
 struct Replayed {
     run: SimulatedRun,

@@ -62,7 +62,6 @@ pub enum CompactionTrigger {
     Never,
 }
 
-/// The stage.
 pub struct Compaction {
     params: Params,
     thresholds: CompactionThresholds,

@@ -197,7 +197,6 @@ pub struct RealCompactions {
     pub breakage: Breakage,
 }
 
-/// One threshold of a sweep.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct CompactionSweepRow {
     /// Context at which to compact; none: never.

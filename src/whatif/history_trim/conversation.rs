@@ -12,7 +12,6 @@ use crate::whatif::history_trim::outcome::Role;
 use crate::whatif::sim::sizes::SizeRules;
 use crate::whatif::sim::view::Item;
 
-/// One message.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct TrimMessage {
     pub role: Role,
@@ -87,7 +86,6 @@ impl Conversation {
         Self { messages: Vec::new(), items: self.items.clone() }
     }
 
-    /// Blocks of a message.
     pub(crate) fn blocks(&self, message: &TrimMessage) -> impl Iterator<Item = u32> {
         self.items[message.items.clone()].iter().filter_map(|item| item.key.block())
     }
@@ -131,7 +129,6 @@ impl<'a> MessageReading<'a> {
         item.key.block().map(|index| (index, &self.timeline.blocks[index as usize]))
     }
 
-    /// End of the answer that holds a block.
     fn end_of_answer(&self, block: u32) -> u32 {
         let requests = &self.timeline.requests;
         let place = requests.partition_point(|request| request.outputs.end <= block);

@@ -44,7 +44,6 @@ pub enum BreakCause {
     Dropped,
 }
 
-/// Breaks of one cause.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize)]
 pub struct BreakCount {
     /// Requests.
@@ -157,7 +156,6 @@ impl TrimOutcome {
         Self { ages: rows.collect(), ..Self::default() }
     }
 
-    /// Breaks of all causes.
     pub fn breaks_total(&self) -> u64 {
         self.breaks.values().map(|count| count.events).sum()
     }

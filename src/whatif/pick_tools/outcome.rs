@@ -61,7 +61,6 @@ pub struct PickTools {
     pub notes: Vec<String>,
 }
 
-/// One pick, for the record.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Pick {
     pub tool: String,
@@ -88,7 +87,6 @@ pub struct Picks {
     pub budget_fallback: bool,
 }
 
-/// The policy as it is set.
 pub fn policy(simulation: &Simulation<'_>, configs: &PolicyConfigs) -> Result<PickPolicy> {
     let workload = simulation.workload;
     let sheet = configs.sheet(Policy::PickTools);
@@ -134,7 +132,6 @@ fn ready<'s>(simulation: &'s Simulation<'_>, configs: &PolicyConfigs) -> Result<
     Ok(Ready { stage: Some(Box::new(stage)), conclude: Box::new(conclude) })
 }
 
-/// What was picked and what was not.
 pub fn summary(found: &PickTools) -> Vec<String> {
     let mut lines = vec![
         format!(

@@ -31,7 +31,6 @@ pub struct Params {
     pub partition: HintScope,
 }
 
-/// Which layers act.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ActingLayers {
@@ -39,7 +38,6 @@ pub enum ActingLayers {
     Hints,
 }
 
-/// Which formats and references there are.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Formats {
@@ -92,7 +90,6 @@ pub struct FirstShown {
     is_held: bool,
 }
 
-/// What became of a result.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum ResultEnd {
     Undecided,
@@ -102,7 +99,6 @@ enum ResultEnd {
     Held,
 }
 
-/// The stage.
 pub struct Pipeline {
     params: Params,
     sizes: SizeRules,

@@ -147,7 +147,6 @@ impl Cause {
     }
 }
 
-/// Breaks of one cause.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize)]
 pub struct CauseSum {
     pub events: u64,
@@ -217,7 +216,6 @@ pub struct ThresholdModel {
     pub five_minutes: Cost,
     /// All writes for an hour.
     pub hour: Cost,
-    /// Tokens written.
     pub written: u64,
     /// Of these, tokens written after a gap that an hour would have bridged.
     pub recoverable: u64,

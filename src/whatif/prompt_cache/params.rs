@@ -24,7 +24,6 @@ pub enum CacheLifetime {
 }
 
 impl CacheLifetime {
-    /// Lifetime in milliseconds.
     pub fn millis(self) -> Millis {
         match self {
             Self::FiveMinutes => 5 * 60_000,
@@ -153,7 +152,6 @@ pub enum Switch {
 }
 
 impl Switch {
-    /// Whether it is on.
     pub fn is_on(self) -> bool {
         self == Self::On
     }
@@ -266,7 +264,6 @@ pub struct CacheRules {
     pub min_cacheable: MinCacheableTable,
 }
 
-/// Constants of the simulation.
 #[derive(Clone, PartialEq, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Constants {

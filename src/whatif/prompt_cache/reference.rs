@@ -203,7 +203,6 @@ pub fn stated(simulator: &Simulator<'_>) -> Vec<Stated> {
     models.into_iter().map(|(model, row)| Stated { model, ..row }).collect()
 }
 
-/// The same as a table.
 pub fn stated_table(rows: &[Stated]) -> Table {
     TableBuilder::of(rows)
         .text("model", |row| row.model.clone())

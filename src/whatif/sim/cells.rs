@@ -151,7 +151,6 @@ impl CellJudge<'_> {
     }
 }
 
-/// Which parts requests belong to.
 pub struct RequestParts<'t> {
     timeline: &'t Timeline,
     rules: &'t CellRules,

@@ -59,7 +59,6 @@ impl Priced {
         Spent { read, write_5m, write_1h, uncached, output }
     }
 
-    /// What they cost.
     pub fn cost(&self) -> Cost {
         let cost = Cost { nano_usd: self.nano_usd.into(), units: self.units.into(), unpriced_tokens: 0 };
         if self.has_price { cost } else { cost.unpriced(&self.spent()) }
@@ -101,7 +100,6 @@ impl SimulatedRun {
         requests.chain(extra)
     }
 
-    /// Everything.
     pub fn total(&self) -> Total {
         self.parts().map(|(_, part)| part).sum()
     }
@@ -230,7 +228,6 @@ impl<'a> Simulator<'a> {
         SimulatedRun { requests: run.requests.iter().map(priced).collect(), extra: Vec::new(), ..*run }
     }
 
-    /// Every chain.
     pub fn chains(&self) -> Range<u32> {
         0..self.timeline.chains.len() as u32
     }

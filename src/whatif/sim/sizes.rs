@@ -50,7 +50,6 @@ pub struct SizeRules {
     pub estimator: Estimator,
 }
 
-/// Characters per token.
 #[derive(Clone, PartialEq, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CharsPerToken {
@@ -138,7 +137,6 @@ impl SizeRules {
     }
 }
 
-/// Sizes of all blocks of a timeline.
 #[derive(Clone, PartialEq, Debug)]
 pub struct BlockSizes {
     pub rules: SizeRules,
@@ -158,7 +156,6 @@ pub struct BlockSizes {
 }
 
 impl BlockSizes {
-    /// Sizes by an estimator.
     pub fn new(timeline: &Timeline, estimator: Estimator, rules: &SizeRules) -> Self {
         let priors: Arc<[Prior]> = priors::learn(timeline, rules, CacheLifetime::FiveMinutes).into();
         let rules = SizeRules { estimator, ..rules.clone() };

@@ -88,7 +88,6 @@ impl Unforeseen {
     }
 }
 
-/// Losses so far.
 #[derive(Default)]
 pub struct LossesSoFar {
     places: BTreeMap<Where, Portion>,

@@ -12,7 +12,6 @@ use crate::logs::timeline::requests::{Occurrence, Timeline};
 use crate::whatif::sim::breakage::detect::Hint;
 use crate::whatif::sim::breakage::rows::BreakClass;
 
-/// What an item of a context is.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum ItemKey {
     /// A block of [`Timeline::blocks`].
@@ -25,13 +24,11 @@ pub enum ItemKey {
 }
 
 impl ItemKey {
-    /// The block, if it is one.
     pub fn block(self) -> Option<u32> {
         if let Self::Block(block) = self { Some(block) } else { None }
     }
 }
 
-/// One item of a context.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Item {
     pub key: ItemKey,
@@ -49,7 +46,6 @@ pub struct Prefix {
     pub edition: u64,
 }
 
-/// A context.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct ContextView {
     pub prefix: Prefix,
@@ -72,7 +68,6 @@ impl ContextView {
         self.items.extend_from_slice(&other.items[from..]);
     }
 
-    /// The item of a block, if it is there.
     pub fn block(&self, block: u32) -> Option<&Item> {
         item_of(&self.items, block)
     }
@@ -100,7 +95,6 @@ pub fn item_of(items: &[Item], block: u32) -> Option<&Item> {
     None
 }
 
-/// Tokens of some items.
 pub fn tokens(items: &[Item]) -> u64 {
     #[cfg(test)]
     items.iter().for_each(|_| crate::base::id::work::step());
@@ -204,7 +198,6 @@ impl<T> Default for StageJournal<T> {
 }
 
 impl<T: Ord> StageJournal<T> {
-    /// Writes an entry.
     pub fn push(&self, entry: T) {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).push(entry);
     }

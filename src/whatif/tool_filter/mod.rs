@@ -45,7 +45,6 @@ pub struct Filter {
     predictions: Predictions,
     successions: Successions,
     prefixes: Option<Vec<u64>>,
-    /// The tools that each project used.
     used: BTreeMap<Id, ToolSet>,
     /// By tool: what a shorter description saves.
     trimmed: Vec<u64>,
@@ -99,7 +98,6 @@ impl Filter {
         }
     }
 
-    /// A stage for the driver.
     pub fn stage(self: &Arc<Self>) -> Box<dyn Stage> {
         Box::new(ToolStage::new(Arc::clone(self) as Arc<dyn Chains>))
     }

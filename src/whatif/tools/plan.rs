@@ -99,13 +99,11 @@ impl ToolPlan {
         Self { turns, steps }
     }
 
-    /// The step of a request of this chain.
     pub fn step(&self, request: u32) -> &ToolRequest {
         let first = self.turns[0].start;
         &self.steps[(request - first) as usize]
     }
 
-    /// Steps of a turn.
     pub fn steps_of(&self, turn: &Range<u32>) -> &[ToolRequest] {
         let first = self.turns[0].start;
         &self.steps[(turn.start - first) as usize..(turn.end - first) as usize]

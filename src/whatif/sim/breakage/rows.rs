@@ -92,7 +92,6 @@ impl BreakClass {
     }
 }
 
-/// One break.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Break {
     /// Index of the request whose answer shows it.
@@ -130,7 +129,6 @@ pub struct BreakExample {
     pub record: String,
 }
 
-/// The breaks of one class.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct ClassCount {
     pub class: BreakClass,
@@ -151,7 +149,6 @@ pub struct ClassCount {
     pub examples: Vec<BreakExample>,
 }
 
-/// All breaks of a replay.
 #[derive(Clone, PartialEq, Default, Debug, Serialize)]
 pub struct Breakage {
     /// Classes with at least one event, in the order of [`BreakClass::ALL`].
@@ -165,7 +162,6 @@ pub struct Breakage {
 }
 
 impl Breakage {
-    /// Events of a class.
     pub fn events(&self, class: BreakClass) -> u64 {
         self.classes.iter().find(|count| count.class == class).map_or(0, |count| count.events)
     }
