@@ -10,7 +10,7 @@ use std::ops::Range;
 
 use crate::base::sums::{adds_up, grows};
 use crate::cost::shares::{BillShare, Thing, When};
-use crate::whatif::sim::cost::{Cost, Spent};
+use crate::whatif::sim::cost::{Spent, Total};
 
 /// What earlier bills say of a thing.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
@@ -63,23 +63,11 @@ pub struct Alike {
     pub when: When,
 }
 
-/// What is owed for each token of a place.
-#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
-pub struct Due {
-    /// Requests that it was sent with.
-    pub requests: u64,
-    pub spent: Spent,
-    pub cost: Cost,
-}
-
-adds_up!(Due: requests, spent, cost);
-grows!(Due: requests, spent, cost);
-
-/// The same by why it is paid for.
+/// What is owed for each token of a place, by why it is paid for.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 struct Owed {
-    carried: Due,
-    again: Due,
+    carried: Total,
+    again: Total,
 }
 
 adds_up!(Owed: carried, again);
@@ -195,7 +183,7 @@ impl ContextPlaces {
     }
 
     /// Notes what each token of some places owes with a request.
-    pub fn owe(&mut self, request: u32, places: Range<usize>, when: When, due: Due) {
+    pub fn owe(&mut self, request: u32, places: Range<usize>, when: When, due: Total) {
         let owed = match when {
             When::Again => Owed { again: due, ..Owed::default() },
             _ => Owed { carried: due, ..Owed::default() },
@@ -238,7 +226,7 @@ impl PlacedThing {
     fn tell(&self, owed: Owed, request: u32, each: &mut impl FnMut(&BillShare)) {
         for (when, due) in [(When::Carried, owed.carried), (When::Again, owed.again)] {
             if due.requests > 0 && self.tokens > 0 {
-                let Due { requests, spent, cost } = due;
+                let Total { requests, spent, cost } = due;
                 let (spent, cost) = (spent.times(self.tokens), cost.times(self.tokens));
                 each(&BillShare { request, requests, thing: self.thing, when, spent, cost });
             }

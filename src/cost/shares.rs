@@ -9,9 +9,9 @@ use std::hash::Hash;
 use std::ops::Range;
 
 use crate::cost::bill::{Bill, Charge};
-use crate::cost::places::{BilledBefore, ContextPlaces, Due};
+use crate::cost::places::{BilledBefore, ContextPlaces};
 use crate::logs::timeline::requests::{BlockKind, NONE, Request};
-use crate::whatif::sim::cost::{Cost, Spent};
+use crate::whatif::sim::cost::{Cost, Spent, Total};
 use crate::whatif::sim::laid_out;
 use crate::whatif::sim::sizes::apportioned;
 use crate::whatif::sim::view::{Item, ItemKey};
@@ -202,7 +202,7 @@ impl<'b, 'a> BlockWalk<'b, 'a> {
                     till.request,
                     place..alike.end,
                     alike.when,
-                    Due { requests: 1, spent, cost: till.charge.part(&spent) },
+                    Total { requests: 1, spent, cost: till.charge.part(&spent) },
                 );
                 self.places.keep(alike.end, run.fate);
                 place = alike.end;

@@ -153,3 +153,4 @@ pub struct Total {
 }
 
 adds_up!(Total: requests, spent, cost);
+grows!(Total: requests, spent, cost);
