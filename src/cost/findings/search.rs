@@ -358,8 +358,8 @@ fn largest(evidence: &BillEvidence<'_>, case: &Case, inside: &Inside) -> Vec<InS
 /// Sessions and models in which a case holds.
 type Inside = Vec<(u32, Sym)>;
 
-/// Where a case holds: everywhere (also if somebody `waited` long), else in the parts of the first kind of which some are clear.
-/// None where it holds nowhere.
+/// Where a case holds: everywhere (also where somebody `waited`), else in the parts of the first kind of which some are
+/// clear. None where it holds nowhere.
 fn scope(
     evidence: &BillEvidence<'_>,
     places: &RequestParts<'_>,
