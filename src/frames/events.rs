@@ -8,7 +8,7 @@ use crate::base::error::Result;
 use crate::base::id::IdMap;
 use crate::base::names::Sym;
 use crate::base::sums::adds_up;
-use crate::frames::groups::{Column, DataFrame, column, frame, grouped, sums};
+use crate::frames::groups::{Column, DataFrame, frame, grouped, sums};
 use crate::telemetry::log::RecordedEvent;
 
 /// Parts of one in which key stability is added up.
@@ -81,12 +81,13 @@ pub struct EndpointSpan {
 }
 
 impl EventFrame {
-    /// The frame of whole sessions one after the other, each event with the stack distance of its repeat, `u32::MAX` where
-    /// there is none.
-    pub fn new(rows: &[(&RecordedEvent, u32)]) -> Result<Self> {
+    /// The frame of so many events of whole sessions one after the other, each with the stack distance of its repeat,
+    /// `u32::MAX` where there is none.
+    pub fn new<'e>(count: usize, rows: impl Iterator<Item = (&'e RecordedEvent, u32)>) -> Result<Self> {
         let (mut groups, mut places) = (Vec::new(), IdMap::<EventGroup, u32>::default());
         let mut session_of = IdMap::<Sym, u32>::default();
-        let mut numbers = NUMBERS.map(|_| Vec::with_capacity(rows.len()));
+        let mut numbers = NUMBERS.map(|_| Vec::with_capacity(count));
+        let mut times = Vec::with_capacity(count);
         // Row by row: column by column each event would be fetched a dozen times.
         for (event, distance) in rows {
             let group = group_of(event);
@@ -95,17 +96,18 @@ impl EventFrame {
                 groups.len() as u32 - 1
             });
             let opens = session_of.insert(event.endpoint, event.session) != Some(event.session);
-            let row = numbers_of(event, [place, opens.into(), (*distance != u32::MAX).into()]);
+            let row = numbers_of(event, [place, opens.into(), (distance != u32::MAX).into()]);
             numbers.iter_mut().zip(row).for_each(|(column, number)| column.push(number));
+            times.push(event.ts);
         }
         let mut columns: Vec<Column> =
             NUMBERS.into_iter().zip(numbers).map(|(name, numbers)| Column::new(name.into(), numbers)).collect();
-        columns.push(column("ts", rows, |(event, _)| event.ts));
-        Ok(Self { events: frame(rows.len(), columns)?, groups })
+        columns.push(Column::new("ts".into(), times));
+        Ok(Self { events: frame(count, columns)?, groups })
     }
 
-    /// The sums of all endpoints.
-    pub fn endpoint_sums(&self) -> Result<Vec<EndpointSum>> {
+    /// The sums of all endpoints, each with the sessions that begin with it and its times.
+    pub fn sums(&self) -> Result<Vec<(EndpointSum, EndpointSpan)>> {
         grouped(&self.events, &["group"], |group| {
             let (endpoint, weight, kind) = self.groups[group.key("group")? as usize];
             let mut sum = EndpointSum {
@@ -121,22 +123,14 @@ impl EventFrame {
                 group => sum: bytes, baseline, sent, repeats, unhashed, columns, rows, tables, stability, stable,
                 prefetches, prefetches_cited
             );
-            Ok(sum)
-        })
-    }
-
-    /// Sessions and times of all endpoints.
-    pub fn endpoint_spans(&self) -> Result<Vec<EndpointSpan>> {
-        grouped(&self.events, &["endpoint"], |group| {
             let [first_ms, last_ms] = group.extremes("ts")?;
-            Ok(EndpointSpan { endpoint: group.name("endpoint")?, sessions: group.sum("sessions")?, first_ms, last_ms })
+            Ok((sum, EndpointSpan { endpoint, sessions: group.sum("sessions")?, first_ms, last_ms }))
         })
     }
 }
 
 /// The columns of small numbers; those of conditions are 1 where they hold.
-const NUMBERS: [&str; 15] = [
-    "endpoint",
+const NUMBERS: [&str; 14] = [
     "group",
     "sessions",
     "repeats",
@@ -159,7 +153,6 @@ fn numbers_of(event: &RecordedEvent, [group, opens, repeats]: [u32; 3]) -> [u32;
     let is_table = event.shape == BodyShape::MarkdownTable as u8 && event.columns > 0;
     let is_array = event.shape == BodyShape::ArrayOfObjects as u8 && !event.key_stability.is_nan();
     [
-        event.endpoint.0,
         group,
         opens,
         repeats,

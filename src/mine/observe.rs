@@ -18,8 +18,9 @@ use crate::mine::sizes::{ValueCount, ValueCounts, quantile};
 use crate::settings::{AgentClass, classify_agent};
 use crate::telemetry::log::{LogPart, RaceWord, RecordedEvent, foreseeable_tokens};
 
-/// Events that a frame holds, apart from the rest of the last session.
-const PIECE_EVENTS: usize = 100_000;
+/// Events that a frame holds, apart from the rest of the last session: a frame for each thread takes little room, and its
+/// columns are small enough to be made where those of another one were.
+const PIECE_EVENTS: usize = 25_000;
 
 /// What the summing up needs to know besides the events.
 pub struct EventGuide<'a> {
@@ -117,22 +118,15 @@ impl EventSums {
 /// The sums and spans of all endpoints, added up over pieces of whole sessions: a frame of all events would take as much
 /// room again as they do.
 fn sums(part: &LogPart<'_>, distances: &[u32]) -> Result<(Vec<EndpointSum>, BTreeMap<Sym, EndpointSpan>)> {
-    let frame = |piece: Vec<Range<usize>>| {
+    let of_piece = |piece: Vec<Range<usize>>| {
+        let count = piece.iter().map(Range::len).sum();
         let places = piece.into_iter().flatten();
-        EventFrame::new(&places.map(|at| (&part.log.events[at], distances[at])).collect::<Vec<_>>())
+        EventFrame::new(count, places.map(|at| (&part.log.events[at], distances[at])))?.sums()
     };
-    let mut pieces = pieces(part).into_iter();
-    let (mut sums, mut spans) = (Vec::new(), BTreeMap::new());
-    let mut at_hand = pieces.next().map(frame);
-    while let Some(piece) = at_hand {
-        let piece = piece?;
-        // The next frame is made meanwhile; more of them would take too much room.
-        let query = || (piece.endpoint_sums(), piece.endpoint_spans());
-        let ((sums_of_piece, spans_of_piece), next) = rayon::join(query, || pieces.next().map(frame));
-        sums.extend(sums_of_piece?);
-        add_spans(&mut spans, spans_of_piece?.into_iter());
-        at_hand = next;
-    }
+    let of_pieces: Result<Vec<_>> = pieces(part).into_par_iter().map(of_piece).collect();
+    let (sums, spans_of_pieces): (Vec<_>, Vec<_>) = of_pieces?.into_iter().flatten().unzip();
+    let mut spans = BTreeMap::new();
+    add_spans(&mut spans, spans_of_pieces.into_iter());
     Ok((merged(sums), spans))
 }
 
