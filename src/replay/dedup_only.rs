@@ -5,6 +5,7 @@
 
 use std::borrow::Cow;
 use std::ops::Range;
+use std::sync::Arc;
 
 use crate::base::id::Id;
 use crate::base::numbers::saturated;
@@ -109,7 +110,8 @@ impl DedupStep {
 /// The responses of a tape, as far as L0 asks about them.
 pub(super) struct DedupOnlyReplay<'t> {
     tape: &'t Tape,
-    steps: Vec<DedupStep>,
+    /// Mostly a change leaves them all as they are.
+    steps: Arc<Vec<DedupStep>>,
     weights: &'t [f64],
 }
 
@@ -122,13 +124,15 @@ impl<'t> DedupOnlyReplay<'t> {
     /// stands for, empty if each stands for itself.
     pub fn new(tape: &'t Tape, scenario: &Scenario, weights: &'t [f64]) -> Self {
         let steps = (0..tape.responses.len()).map(|index| DedupStep::new(tape, scenario, index)).collect();
-        Self { tape, steps, weights }
+        Self { tape, steps: Arc::new(steps), weights }
     }
 
     /// The same responses under a change.
     pub fn under(&self, now: &Scenario, change: &Scenario) -> Self {
-        let mut steps = self.steps.clone();
-        self.changed(now, change).into_iter().for_each(|(index, step)| steps[index] = step);
+        let mut steps = Arc::clone(&self.steps);
+        for (index, step) in self.changed(now, change) {
+            Arc::make_mut(&mut steps)[index] = step;
+        }
         Self { steps, ..*self }
     }
 

@@ -2,6 +2,7 @@
 //! difference, and compared with what holds now. And what a configuration saves session by session, which every interval
 //! over sessions is made of.
 
+use std::cmp::Reverse;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
@@ -94,14 +95,34 @@ impl<'p> EffectsBaseline<'p> {
             return effects;
         }
         let held = Changes::new(&self.now, changes);
-        let parts: Vec<_> = self.pieces.par_iter().map(|piece| piece.more(&held)).collect();
-        for (session, more) in parts.into_iter().flatten() {
+        let changed: Vec<_> = self.pieces.par_iter().map(|piece| held.changed(&piece.replay)).collect();
+        let concerned =
+            self.pieces.iter().zip(&changed).flat_map(|(piece, changed)| {
+                piece.concerned(&held).map(move |context| (&piece.replay, changed, context))
+            });
+        let concerned: Vec<_> = concerned.collect();
+        let more = longest_first(
+            &concerned,
+            |(.., context)| context.responses.len(),
+            |(replay, changed, context)| replay.more(&held, changed, context.responses.clone()),
+        );
+        for ((.., context), more) in concerned.iter().zip(more) {
             for (effect, more) in effects.iter_mut().zip(more).filter(|(_, more)| *more != 0.0) {
-                *effect.entry(session).or_default() += more;
+                *effect.entry(context.session).or_default() += more;
             }
         }
         effects
     }
+}
+
+/// Something about each item, in their order, on all threads. The longest come first: one that came last would keep one thread
+/// while the others wait.
+fn longest_first<T: Sync, R: Send>(items: &[T], length: impl Fn(&T) -> usize, of: impl Fn(&T) -> R + Sync) -> Vec<R> {
+    let mut order: Vec<usize> = (0..items.len()).collect();
+    order.sort_by_key(|&at| Reverse(length(&items[at])));
+    let mut found: Vec<(usize, R)> = order.into_par_iter().with_max_len(1).map(|at| (at, of(&items[at]))).collect();
+    found.sort_unstable_by_key(|(at, _)| *at);
+    found.into_iter().map(|(_, found)| found).collect()
 }
 
 /// A piece under the configuration that holds now.
@@ -131,15 +152,9 @@ impl<'p> PieceBaseline<'p> {
         present
     }
 
-    /// How much more each change saves, by context with its session.
-    fn more(&self, changes: &Changes<'_>) -> Vec<(u32, Vec<f64>)> {
-        let changed = changes.changed(&self.replay);
-        let is_concerned =
-            |segment: &TapeSegment| segment.is_reached(changes.now) && changes.concern(&segment.endpoints);
-        let concerned = self.contexts.par_iter().filter(|segment| is_concerned(segment));
-        let more =
-            |segment: &TapeSegment| (segment.session, self.replay.more(changes, &changed, segment.responses.clone()));
-        concerned.map(more).collect()
+    /// The contexts in which a change may make a difference.
+    fn concerned(&self, changes: &Changes<'_>) -> impl Iterator<Item = &TapeSegment> {
+        self.contexts.iter().filter(|segment| segment.is_reached(changes.now) && changes.concern(&segment.endpoints))
     }
 }
 
