@@ -17,7 +17,7 @@ use crate::base::pseudonyms::Pseudonyms;
 use crate::logs::trace::Millis;
 use crate::replay::reach::reaches;
 use crate::replay::savings::{SavedBySession, shares};
-use crate::replay::{EffectsBaseline, Scenario};
+use crate::replay::{EffectsBaseline, RecordedInput, Scenario};
 use crate::rules::claude::{asks_several, paying, question};
 use crate::rules::gate::{ProposalGate, negated};
 use crate::rules::proposal::settle;
@@ -127,7 +127,8 @@ impl Week<'_> {
         let (earlier, judged_on) = (&earlier, &judged_on);
         let found = self.spoken(earlier)?;
         let now = Effective::resolve(self.file)?.settings;
-        let (_, found) = ProposalGate::pass(self.file, &now, self.responses, judged_on, found)?;
+        let input = self.responses.input(judged_on);
+        let (_, found) = ProposalGate::pass(self.file, &now, self.responses, (judged_on, &input), found)?;
         let mut rules: BTreeMap<&'static str, Vec<Delta>> = BTreeMap::new();
         for finding in &found {
             if let Some(delta) = finding.proposed() {
@@ -137,7 +138,9 @@ impl Week<'_> {
         if rules.is_empty() {
             return Ok(Vec::new());
         }
-        let [before, after] = [self.effects(judged_on, &rules)?, self.effects(&log.part(later), &rules)?];
+        let later = log.part(later);
+        let before = self.effects((judged_on, &input), &rules)?;
+        let after = self.effects((&later, &self.responses.input(&later)), &rules)?;
         let attempt = |(known, came)| ForecastWeek { week_ms: self.cut.week_ms, until_ms: self.until_ms, known, came };
         let names = rules.keys().map(|rule| name_of(rule, "")).chain([WHOLE.to_owned()]);
         Ok(names.zip(before.into_iter().zip(after).map(attempt)).collect())
@@ -154,7 +157,11 @@ impl Week<'_> {
     }
 
     /// What each rule, and all together, save of some sessions.
-    fn effects(&self, log: &EventLog, rules: &BTreeMap<&'static str, Vec<Delta>>) -> Result<Vec<Vec<SessionEffect>>> {
+    fn effects(
+        &self,
+        (log, input): (&EventLog, &RecordedInput),
+        rules: &BTreeMap<&'static str, Vec<Delta>>,
+    ) -> Result<Vec<Vec<SessionEffect>>> {
         let settings = |rules: &mut dyn Iterator<Item = &Vec<Delta>>| {
             let changes: Vec<(KeyPath, toml_edit::Value)> =
                 rules.flatten().map(|delta| (delta.key.clone(), delta.to.clone())).collect();
@@ -163,7 +170,6 @@ impl Week<'_> {
         let mut cells = rules.values().map(|rule| settings(&mut std::iter::once(rule))).collect::<Result<Vec<_>>>()?;
         cells.push(settings(&mut rules.values())?);
         let Some(all) = reaches(&self.responses.data)?.pop() else { return Ok(Vec::new()) };
-        let input = self.responses.input(log);
         let replay = |now: &Settings, cells: &[Settings]| {
             let scenario = |settings: &Settings| input.scenario(settings).within(&all, &input.skeleton);
             let cells: Vec<Scenario> = cells.iter().map(scenario).collect();

@@ -39,7 +39,7 @@ pub struct ProposalGate {
 }
 
 impl ProposalGate {
-    /// Replays what is proposed over the responses in `log`; proposals that lose, or may be chance, become holds, all others carry
+    /// Replays what is proposed over the responses in `log`, laid out in `input`; proposals that lose, or may be chance, become holds, all others carry
     /// their share of the whole effect. What a rule says about one subject is one proposal, whatever number of keys it takes.
     /// What is made is then taken for written, and the rest judged once more, until nothing more is made: else the next run would
     /// propose it, over the very same responses.
@@ -47,7 +47,7 @@ impl ProposalGate {
         file: &SettingsFile,
         now: &Settings,
         responses: &Responses,
-        log: &EventLog,
+        (log, input): (&EventLog, &RecordedInput),
         mut findings: Vec<Finding>,
     ) -> Result<(Self, Vec<Finding>)> {
         let reaches = crate::replay::reach::reaches(&responses.data)?;
@@ -56,7 +56,6 @@ impl ProposalGate {
         };
         let resampling = statistics::numbers(&responses.data)?.backtest.resampling;
         let least_share = statistics::effects(&responses.data)?.of_tokens_percent_min / 100.0;
-        let input = &responses.input(log);
         let (places, sessions) = ([all, host], log.starts().len());
         let (asked, annotations) = (findings.clone(), &responses.annotations);
         let scenario = input.scenario(now);

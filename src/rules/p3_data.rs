@@ -170,7 +170,8 @@ pub fn gate(
             return Ok(profiles.iter().map(|_| ProfileVerdict { held: held.clone(), effect: None }).collect());
         }
         let responses = read(input_dir)?;
-        let (_, found) = ProposalGate::pass(file, settings, &responses, &responses.log, profiles.clone())?;
+        let judged_on = (&responses.log, &responses.input(&responses.log));
+        let (_, found) = ProposalGate::pass(file, settings, &responses, judged_on, profiles.clone())?;
         Ok(found.into_iter().map(ProfileVerdict::of).collect())
     })?;
     for (profile, judged) in profiles.iter_mut().zip(judged) {

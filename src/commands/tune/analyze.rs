@@ -100,6 +100,7 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     whose.tell(&mut found);
     prefetching::gate_refreshed(&file, &view, &mut responses, later.as_ref(), &mut found)?;
     let judged_on = later.as_ref().unwrap_or(&responses.log);
+    let judged_on = (judged_on, &responses.input(judged_on));
     let (mut gate, mut judged) = ProposalGate::pass(&file, &effective.settings, &responses, judged_on, found.clone())?;
     // What was predicted in the weeks of the past has to have come true.
     if later.is_some() && judged.iter().any(|finding| finding.effect.is_some() && finding.proposed().is_some()) {
