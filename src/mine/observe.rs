@@ -176,7 +176,7 @@ fn fingerprints(planned: &LogPart<'_>, guide: &EventGuide<'_>, sums: &EventSums)
     let of_span = |span: &EndpointSpan| {
         let (endpoint, key) = guide.names(log.names.text(span.endpoint));
         let sums = of_group(&sums.endpoints, span.endpoint, |sum| sum.endpoint);
-        let distances = weighted(of_group(&distances, span.endpoint, |count| count.group).iter());
+        let distances = weighted(of_group(&distances, span.endpoint, |count| count.group));
         let (fetched, used) = fetched.get(&span.endpoint).copied().unwrap_or_default();
         let summed = summed(sums);
         Fingerprint {
@@ -285,20 +285,23 @@ fn top_inner_formats(sums: &[EndpointSum]) -> Vec<String> {
     found.into_iter().take(3).map(|(_, name)| name.to_owned()).collect()
 }
 
-/// Values with their weights, ascending, one entry per value.
-fn weighted<'a>(counts: impl Iterator<Item = &'a ValueCount>) -> Vec<(u32, f64)> {
-    let mut by_value: BTreeMap<u32, f64> = BTreeMap::new();
-    for count in counts {
-        *by_value.entry(count.value).or_default() += count.weight;
-    }
-    by_value.into_iter().collect()
+/// Values with their weights, ascending, one entry per value. Those of one group are in order already.
+fn weighted(counts: &[ValueCount]) -> Vec<(u32, f64)> {
+    let mut weights: Vec<(u32, f64)> = counts.iter().map(|count| (count.value, count.weight)).collect();
+    weights.sort_by_key(|(value, _)| *value);
+    weights.dedup_by(|next, known| {
+        let is_same = next.0 == known.0;
+        known.1 += if is_same { next.1 } else { 0.0 };
+        is_same
+    });
+    weights
 }
 
 fn tool_costs(planned: &LogPart<'_>, guide: &EventGuide<'_>, bytes: &[ValueCount]) -> Vec<ToolCosts> {
     let log = planned.log;
     let mut tools: BTreeMap<Sym, ToolCosts> = BTreeMap::new();
     for counts in bytes.chunk_by(|a, b| a.group == b.group) {
-        let sizes = weighted(counts.iter());
+        let sizes = weighted(counts);
         let (tool, key) = guide.names(log.names.text(counts[0].group));
         let size = |q: f64| quantile(&sizes, q).unwrap_or_default();
         let costs = ToolCosts {
@@ -361,9 +364,9 @@ fn profile(sums: &EventSums, guide: &EventGuide<'_>, bytes: &[ValueCount]) -> Ev
     EventProfile {
         events: contexts.events,
         calls: endpoints.iter().map(|sum| sum.weight * sum.events as f64).sum(),
-        bytes_p25: quantile(&weighted(bytes.iter()), 0.25),
+        bytes_p25: quantile(&weighted(bytes), 0.25),
         nested: depths.iter().map(|count| count.events).sum(),
-        nested_depth_p95: quantile(&weighted(depths.iter()), 0.95),
+        nested_depth_p95: quantile(&weighted(&depths), 0.95),
         tokens,
         span_ms: (contexts.events > 0).then_some((contexts.first_ms, contexts.last_ms)),
         contexts: contexts.contexts,

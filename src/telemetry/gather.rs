@@ -145,7 +145,7 @@ fn bring_together(events: &mut [RecordedEvent], mut runs: Vec<Range<usize>>) {
     runs.sort_by_key(|run| (events[run.start].session, run.start));
     // Where each event comes from, run by run; followed around each circle of moves once.
     let mut from: Vec<u32> = Vec::with_capacity(events.len());
-    from.extend(runs.into_iter().flatten().map(|place| place as u32));
+    runs.into_iter().for_each(|run| from.extend(run.start as u32..run.end as u32));
     for start in 0..events.len() {
         let mut to = start;
         let lifted = events[start];
