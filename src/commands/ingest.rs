@@ -154,7 +154,6 @@ fn summary(input: &Input, said: &LogsReport) -> Table {
     table
 }
 
-/// What was dropped.
 #[derive(Default)]
 struct Pruned {
     events: u64,

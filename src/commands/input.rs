@@ -220,11 +220,9 @@ impl Input {
 
 /// What every command about money opens: logs with their requests and prices.
 pub struct BilledLogs {
-    /// The logs.
     pub input: Input,
     /// Their requests, sizes and prices.
     pub workload: Workload,
-    /// The cache as it is shipped.
     pub cache: CacheRules,
 }
 

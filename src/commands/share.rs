@@ -113,10 +113,8 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<()> {
     tell_why_none(args, &found, &limits, context)
 }
 
-/// What became of the weeks.
 #[derive(Default)]
 struct WrittenWeeks {
-    /// How many were written.
     written: usize,
     /// Of those that were shared before: how many lack the light rows, and the other settings, that are asked for now.
     without: [u64; 2],

@@ -20,9 +20,7 @@ use crate::telemetry::log::EventLog;
 
 /// Who shares, when, and within which bounds.
 pub struct ShareGuide<'a> {
-    /// How names leave.
     pub naming: &'a FleetNaming,
-    /// Bounds.
     pub limits: &'a FleetLimits,
     /// Pseudonym of the person.
     pub user: &'a str,
@@ -32,7 +30,6 @@ pub struct ShareGuide<'a> {
 /// A session under another setting, in input-equivalent tokens.
 #[derive(Clone, Debug)]
 pub struct Alternative {
-    /// Name of the setting.
     pub name: String,
     pub session: Id,
     /// When it began.

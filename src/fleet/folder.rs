@@ -50,7 +50,6 @@ pub struct PooledFile {
     pub week: String,
     /// Digest of the file.
     pub digest: String,
-    /// Marks of sessions.
     pub marks: Vec<String>,
     pub counts: BinCounts,
 }
@@ -68,9 +67,7 @@ pub struct FolderContents {
 
 /// How contributions are judged.
 pub struct Judge<'a> {
-    /// How names leave.
     pub naming: &'a FleetNaming,
-    /// Bounds.
     pub limits: &'a FleetLimits,
     pub now_ms: Millis,
     /// Whether calls are counted anew, from the light rows that lie beside the counts.

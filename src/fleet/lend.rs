@@ -67,11 +67,8 @@ pub struct Whose {
 
 /// Who lends, and how things are called there.
 pub struct Lenders {
-    /// The team, and how it names things.
     pub team: (Lender, FleetNaming),
-    /// A provider, and how it names things.
     pub provider: (Lender, FleetNaming),
-    /// Bounds.
     pub limits: FleetLimits,
 }
 
@@ -448,7 +445,6 @@ impl Whose {
 /// Observations behind a value, by whose they are.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Shares {
-    /// Own.
     pub own: u64,
     /// Lent by the team.
     pub team: u64,

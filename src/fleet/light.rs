@@ -61,7 +61,6 @@ struct LightDraft<'a> {
     guide: &'a ShareGuide<'a>,
     /// Names by symbol, as they leave.
     names: Vec<String>,
-    /// Marks of sessions.
     sessions: Vec<String>,
     /// Calls that brought no response.
     beside: Vec<&'a RecordedEvent>,
@@ -151,7 +150,6 @@ impl LightDraft<'_> {
         call
     }
 
-    /// What is told of an answer.
     fn answer(&self, index: usize, distance: u32) -> [(Number, i64); 8] {
         let event = &self.log.events[index];
         let tokens = |tokens: u32| u64::from(tokens).min(self.guide.limits.tokens_max) as i64;

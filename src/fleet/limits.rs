@@ -39,11 +39,9 @@ pub struct FleetLimits {
     pub lags: Vec<u32>,
     /// Bytes of a contribution file.
     pub file_bytes_max: u64,
-    /// Rows of a contribution.
     pub rows_max: usize,
     /// Bytes of a file of light rows.
     pub light_bytes_max: u64,
-    /// Light rows of a week.
     pub light_rows_max: usize,
     /// Lower bounds of the classes of time between two calls.
     pub gap_seconds: Vec<u32>,
@@ -59,7 +57,6 @@ pub struct FleetLimits {
     pub provider_max_pct: u64,
     /// Days in which the weight of a week falls to 1/e.
     pub life_days: f64,
-    /// Settings that are replayed for a pool.
     pub what_if: Vec<PooledSetting>,
 }
 

@@ -41,7 +41,6 @@ pub fn joined(bins: &BTreeMap<u32, ByPerson>, limits: &FleetLimits) -> Vec<(u32,
     groups.into_iter().map(|group| (group.median(), group.counts)).collect()
 }
 
-/// Bins that are told as one.
 #[derive(Default)]
 struct BinGroup {
     bins: Vec<(u32, ByPerson)>,

@@ -215,20 +215,17 @@ pub struct SizeSide {
 pub enum ComparedKind {
     /// A follow-up.
     Edge,
-    /// The size of answers.
     Size,
 }
 
 /// One edge or size on both sides.
 #[derive(Clone, PartialEq, Debug)]
 pub struct ComparedRow {
-    /// What it is about.
     pub what: ComparedKind,
     /// The tool; of an edge the earlier one.
     pub name: String,
     /// The later tool of an edge.
     pub to: String,
-    /// Lag of an edge.
     pub lag: Option<u32>,
     /// Of an edge, pairs of all pairs of the earlier tool; of a size, answers beyond the median of both sides.
     pub a: Share,

@@ -60,7 +60,6 @@ impl CallFields {
         fields
     }
 
-    /// Adds the rows of a file.
     fn add(&mut self, file: &FileTimeline) {
         for block in file.rows.blocks.iter().filter(|block| block.kind == BlockKind::ToolResult) {
             let is_read = block.chars == 0 || block.tokens[VOCABULARY] > 0;
@@ -145,13 +144,11 @@ pub struct ToolFields {
     pub responses: u64,
     /// Sessions with one of those.
     pub sessions: u64,
-    /// Different fields.
     pub fields: u64,
     /// Fields of responses (each once per response) with a value that was followed.
     pub followed: u64,
     /// Of these, with a value that the model wrote later.
     pub used: u64,
-    /// Tokens of the responses.
     pub tokens: u64,
     /// Of these, of fields that were used.
     pub tokens_used: u64,
@@ -173,7 +170,6 @@ pub struct FieldUse {
     pub sessions: u64,
     /// Responses in which a value of it was followed.
     pub followed: u64,
-    /// Sessions with one of those.
     pub sessions_followed: u64,
     /// Responses of which the model wrote a value later.
     pub used: u64,
@@ -323,7 +319,6 @@ impl FieldUse {
 pub struct GroupNumbers {
     /// Responses in which a field was followed before it is judged.
     pub responses_min: u64,
-    /// Sessions with one of them.
     pub sessions_min: u64,
     must_have_lower_min: f64,
     debug_upper_max: f64,
@@ -335,7 +330,6 @@ pub struct GroupNumbers {
 pub enum FieldWorth {
     /// Surely used in most responses.
     MustHave,
-    /// Neither.
     NiceToHave,
     /// Surely used in next to none.
     Debug,

@@ -23,7 +23,6 @@ const PIECE_EVENTS: usize = 100_000;
 
 /// What the summing up needs to know besides the events.
 pub struct EventGuide<'a> {
-    /// How each session was worked in.
     pub sessions: &'a [SessionUse],
     /// The name of a tool or endpoint that may leave the machine.
     pub pseudonym: &'a (dyn Fn(&str) -> String + Sync),

@@ -125,11 +125,8 @@ pub enum PatternKind {
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Pattern {
-    /// Its number in Paper 3.
     pub number: u32,
-    /// Its name.
     pub id: String,
-    /// What is looked for.
     pub kind: PatternKind,
     /// Tools; `*` stands for anything.
     pub from: Vec<String>,
@@ -163,7 +160,6 @@ pub struct Patterns {
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct PatternCount {
     pub number: u32,
-    /// Its name.
     pub id: String,
     /// Calls of the tools that it is about (of `to`, where there are any).
     pub calls: u64,

@@ -13,7 +13,6 @@ use crate::report::table::{Table, TableBuilder};
 /// One reason over all files; as it stands in JSON.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Quality {
-    /// How often.
     pub count: u64,
     /// Files with at least one case.
     pub files: u64,

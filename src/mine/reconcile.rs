@@ -29,7 +29,6 @@ pub struct Reconciled<'a> {
     pub tools: &'a ToolUsages,
     /// `mine sessions`.
     pub sessions: &'a [SessionRowSummary],
-    /// The policies.
     pub timeline: &'a Timeline,
     /// Files that are gone and left no timeline, or none of their end.
     pub without_timeline: &'a IdSet<Id>,
@@ -40,14 +39,12 @@ pub struct Reconciled<'a> {
 pub struct SumStep {
     /// What it adds; negative: what it takes away.
     pub change: i64,
-    /// Why.
     pub because: &'static str,
 }
 
 /// The way from a figure of one report to a figure of another.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct Sum {
-    /// What is counted.
     pub of: &'static str,
     /// The report that it starts from.
     pub from: &'static str,

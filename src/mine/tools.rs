@@ -21,7 +21,6 @@ pub const BUILT_IN: &str = "(built-in)";
 pub struct ToolGuide<'a> {
     /// Tools whose answers come from files.
     pub reading: &'a BTreeSet<String>,
-    /// Tools that change a file.
     pub changing: &'a BTreeSet<String>,
     /// Lines that a read without a limit shows at most.
     pub lines_max: u32,
@@ -31,7 +30,6 @@ pub struct ToolGuide<'a> {
     pub bytes_per_token: f64,
 }
 
-/// What a context has seen so far.
 #[derive(Default)]
 struct ContextSeen {
     context: Option<(u32, u32)>,
@@ -42,7 +40,6 @@ struct ContextSeen {
     empty: BTreeMap<Sym, Vec<usize>>,
 }
 
-/// What reads of a file showed.
 #[derive(Default)]
 struct FileReads {
     bodies: IdSet<Id>,

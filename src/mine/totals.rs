@@ -73,7 +73,6 @@ pub struct RepeatTotals {
 /// Totals over a set of files.
 #[derive(Serialize, Deserialize, Default, Debug, PartialEq, Eq)]
 pub struct Totals {
-    /// Log files.
     pub files: u64,
     /// JSON objects.
     pub records: u64,
@@ -109,7 +108,6 @@ pub struct Totals {
     pub usage: UsageTotals,
     /// Messages by model.
     pub models: BTreeMap<String, u64>,
-    /// Exact repeats.
     pub dedup: RepeatTotals,
     /// Records by type.
     pub types: BTreeMap<String, u64>,

@@ -49,7 +49,6 @@ enum CallReach {
     Listed,
     /// It came too late after every such answer.
     Whole,
-    /// All the way.
     Reachable,
 }
 

@@ -16,7 +16,6 @@ use crate::settings::tool_model::{FollowUp, ValueClass};
 /// The moment after an answer.
 #[derive(Debug, Clone, Copy)]
 pub struct AnswerMoment<'a> {
-    /// The tool that answered.
     pub tool: &'a str,
     /// What the agent is after, as words; empty if nobody knows.
     pub intents: &'a BTreeSet<String>,

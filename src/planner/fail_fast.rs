@@ -86,7 +86,6 @@ pub struct Refusals<'a> {
     guard: Guard<'a>,
 }
 
-/// Who refuses.
 enum Guard<'a> {
     /// As published: by tool, whatever is asked; once armed, for the rest of the context.
     Published(BTreeMap<Sym, u32>),

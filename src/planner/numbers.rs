@@ -15,24 +15,18 @@ pub struct PlannerThresholds {
     pub class_scores: ClassScores,
     /// The boost of what the user asks for.
     pub score: ScoreNumbers,
-    /// What becomes a candidate.
     pub candidates: CandidateNumbers,
-    /// The published planner.
     pub published: PublishedNumbers,
     /// The search for the optimum.
     pub exact: ExactNumbers,
     /// Arguments out of answers.
     pub projection: ProjectionNumbers,
     pub race: RaceNumbers,
-    /// Refusals.
     pub fail_fast: FailFastNumbers,
-    /// Hints.
     pub texts: TextNumbers,
-    /// The judgement.
     pub judge: JudgeNumbers,
     /// Learning and judging.
     pub backtest: PlannerBacktestNumbers,
-    /// What is to be reached.
     pub targets: Targets,
     /// Intervals over sessions.
     pub resampling: Resampling,
@@ -141,7 +135,6 @@ pub struct ProjectionPair {
     pub from: String,
     /// The tool that is called next.
     pub to: String,
-    /// What reads the answer.
     pub extractor: AnswerList,
     /// The argument that it fills, unless the link names one.
     pub argument: String,
@@ -151,7 +144,6 @@ pub struct ProjectionPair {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum AnswerList {
-    /// Paths.
     Glob,
     /// Places in files.
     Grep,
@@ -211,7 +203,6 @@ pub struct JudgeNumbers {
     pub steps_near: u32,
     /// Calls within which a declined call counts as needed after all, likewise.
     pub declined_calls: u32,
-    /// Arguments that name a file.
     pub file_arguments: Vec<String>,
     /// Of those, the ones by which a single file is opened or changed.
     pub opened_arguments: Vec<String>,

@@ -63,7 +63,6 @@ pub struct Opportunity {
     /// The list, among the names of values.
     pub extractor: Sym,
     pub value: u64,
-    /// Whether it is a path.
     pub is_path: bool,
     /// Its place among the values that the link takes, from 1 on.
     pub rank: u16,
@@ -181,7 +180,6 @@ pub(super) fn came(told: ToldHistory<'_>, link: &KnownLink<'_>, value: u64, call
 
 /// What a call changes.
 pub(super) struct Change<'m> {
-    /// The files that it names.
     pub files: Vec<u64>,
     /// Tools any answer of which it makes stale, by the value model.
     pub tools: &'m [Sym],

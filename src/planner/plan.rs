@@ -106,7 +106,6 @@ fn decline(candidate: &Candidate, reason: DeclineReason) -> Declined {
 pub struct ExpectedCost {
     /// UTF-8 bytes of the answer.
     pub bytes: u64,
-    /// Tokens of the answer.
     pub tokens: u64,
 }
 
@@ -166,7 +165,6 @@ pub struct KnapsackChoice {
     /// Indices of items in the order in which they were taken, prerequisites first.
     pub items: Vec<usize>,
     pub cost: u64,
-    /// What they are worth.
     pub value: f64,
     /// Items that were taken and then put back for a single better one.
     pub displaced: Vec<usize>,

@@ -190,7 +190,6 @@ impl AddAssign for Least {
 /// Counts over prefetches and declines, under the names that they have in the report.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize)]
 pub struct PrefetchTally {
-    /// Calls of the agent.
     pub calls: u64,
     /// Answers after which a plan was made.
     pub plans: u64,
@@ -335,7 +334,6 @@ pub type PrefetchEdge = (Sym, Sym);
 /// The books of one session, or of several.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct PlannerLedger {
-    /// Everything.
     pub total: PrefetchTally,
     /// By edge; what belongs to no edge (calls, plans, waits, refusals, what the published line calls late)
     /// is in the total only.

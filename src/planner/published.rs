@@ -15,7 +15,6 @@ pub struct PublishedCall {
     pub tool: String,
     /// Expected size. Bookkeeping is reported but not charged.
     pub cost: ExpectedCost,
-    /// Class of the tool.
     pub class: ValueClass,
 }
 
@@ -24,7 +23,6 @@ pub struct PublishedCall {
 pub struct PublishedPlan {
     /// Calls in order of admission.
     pub calls: Vec<PublishedCall>,
-    /// What is left of the budget.
     pub remaining_budget_tokens: u64,
     /// Tools over the budget; it knows no other reason.
     pub over_budget: Vec<String>,

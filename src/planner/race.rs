@@ -85,7 +85,6 @@ pub struct Record {
     pub settled_ms: Option<u64>,
     /// When the agent asked.
     pub claimed_ms: Option<u64>,
-    /// What became of it.
     pub fate: RaceEnd,
 }
 

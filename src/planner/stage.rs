@@ -31,7 +31,6 @@ use crate::planner::walk::{self, JudgedPlanner, arguments_seen, judge};
 use crate::replay::scenarios::{axes, grid};
 use crate::settings::{Enrichment, Settings, SettingsFile, what_if};
 
-/// The file with the numbers of the planner.
 const NUMBERS: &str = "planner.toml";
 
 /// Everything that planners are judged on.
@@ -180,7 +179,6 @@ pub fn sum(ledgers: &[PlannerLedger]) -> PlannerLedger {
 /// The parameter that is no key of the configuration.
 const PROBABILITY: &str = "min_followup_probability";
 
-/// One combination of values.
 struct SweepPointValues {
     values: Vec<String>,
     enrichment: Enrichment,
@@ -189,7 +187,6 @@ struct SweepPointValues {
 
 /// All combinations.
 pub struct SweepGrid {
-    /// What is swept.
     pub keys: Vec<String>,
     cells: Vec<SweepPointValues>,
 }

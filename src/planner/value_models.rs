@@ -25,7 +25,6 @@ const ANY: &str = "*";
 pub enum Level {
     /// `[tools."*"]` of the user: fills what no other layer says.
     Wildcard,
-    /// Shipped with devboy.
     Shipped,
     /// Shipped for the provider of an MCP server.
     Provider,
@@ -36,7 +35,6 @@ pub enum Level {
 /// Where a value comes from.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ValueSource {
-    /// Its layer.
     pub level: Level,
     /// The file, with the line in the user's: "`pipeline_config.toml:12`".
     pub place: String,
@@ -188,7 +186,6 @@ pub enum Severity {
 /// Something odd in a value model.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ModelProblem {
-    /// How bad.
     pub severity: Severity,
     pub key: KeyPath,
     /// Where it stands, if a layer says it.

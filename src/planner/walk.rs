@@ -56,7 +56,6 @@ pub struct JudgedPlanner<'a> {
     pub intents: Option<&'a Intents>,
     /// Values of other sessions to put in place of the planned ones.
     pub control: Option<&'a OfferedValues>,
-    /// All other numbers.
     pub numbers: &'a PlannerThresholds,
 }
 
@@ -146,7 +145,6 @@ struct ContextWalk<'a> {
 }
 
 impl<'a> ContextWalk<'a> {
-    /// The walk to the end of a context.
     fn over(told: ToldHistory<'a>, policy: &'a JudgedPlanner<'a>, context: &PlannerContext) -> Self {
         let numbers = policy.numbers;
         let mut walk = Self {
@@ -311,7 +309,6 @@ impl<'a> ContextWalk<'a> {
         planned.collect()
     }
 
-    /// The candidates among what an answer offers.
     fn found(&self, turn: &AnswerMoment<'_>, offer: &AnswerOffer<'_>) -> Candidates {
         let JudgedPlanner { models, probability_min, odds, numbers, .. } = *self.policy;
         candidates(models, turn, probability_min, numbers, &|follow_up| offer.project(follow_up, odds))

@@ -23,7 +23,6 @@ pub(super) enum Match {
 /// Where in its context something happened.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Clock {
-    /// Calls so far.
     pub call: u32,
     /// Of these, made before the message of the last one. Windows are measured in them: calls of one message have no order
     /// among each other, so that a window holds all of them or none.

@@ -47,11 +47,8 @@ pub(super) struct DedupStep {
 /// What L0 does with a response.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Handling {
-    /// It is sent as it is.
     Passed,
-    /// It is left to the layers behind.
     LeftBehind,
-    /// It is looked up, and remembered.
     LookedUp,
 }
 
@@ -286,7 +283,6 @@ impl<'c> ContextReplay<'c> {
 
 /// Changes of a configuration that are replayed together.
 pub(super) struct Changes<'c> {
-    /// What holds now.
     pub now: &'c Scenario,
     all: &'c [&'c Scenario],
     /// By endpoint, those that may treat its answers otherwise.

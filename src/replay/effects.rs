@@ -16,7 +16,6 @@ use crate::replay::tape::{Response, Tape};
 
 /// A segment of the history, whole sessions.
 pub struct HistoryPiece {
-    /// What is replayed.
     pub tape: Tape,
     /// Responses that each one stands for, by index; empty if each stands for itself.
     pub weights: Vec<f64>,

@@ -43,7 +43,6 @@ struct Baseline {
     /// Whose pseudonyms they are ([`Pseudonyms::check`]); none in files from before pseudonyms had a secret.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pseudonyms: Option<String>,
-    /// How tokens were counted.
     tokens: String,
     /// Who runs the pipeline.
     #[serde(default)]

@@ -25,13 +25,11 @@ use crate::telemetry::log::{
 
 /// A history laid out, with what reports need besides.
 pub struct ReplayInput {
-    /// What is replayed.
     pub tape: Tape,
     /// What happened, without the messages.
     pub history: History,
     /// Project of each session: the directory that it began in, as a pseudonym.
     pub projects: Vec<Id>,
-    /// Tokens that entered contexts.
     pub context_tokens: u64,
     /// See [`report::ReplayedInput::plain_repeats`].
     pub plain_repeats: [u64; 3],

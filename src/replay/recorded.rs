@@ -266,7 +266,6 @@ fn body_facts(event: &RecordedEvent) -> BodyFacts {
 
 /// Responses laid out for a replay.
 pub struct RecordedInput {
-    /// The responses.
     pub pieces: Vec<HistoryPiece>,
     /// What configurations of them are resolved for: their endpoints and sessions, without any response.
     pub skeleton: Tape,

@@ -118,7 +118,6 @@ impl Tally {
 /// Everything that was decided in one replay.
 #[derive(Clone, PartialEq, Default, Debug)]
 pub struct Ledger {
-    /// All responses.
     pub total: Tally,
     /// By endpoint of the tape.
     pub endpoints: Vec<Tally>,

@@ -15,7 +15,6 @@ use crate::settings::{Settings, SettingsFile, what_if};
 pub struct GridCell {
     /// What is varied: values in the order of [`Scenarios::keys`].
     pub values: Vec<String>,
-    /// The configuration.
     pub settings: Settings,
 }
 
@@ -24,9 +23,7 @@ pub struct GridCell {
 pub struct ScenarioChanges<'a> {
     /// `KEY=A,B,…`, each.
     pub sweep: &'a [String],
-    /// The agent profile of every session.
     pub agent_profile: Option<&'a str>,
-    /// The model of every session.
     pub model: Option<&'a str>,
     /// Who runs the pipeline.
     pub reach: Option<&'a str>,
@@ -36,7 +33,6 @@ pub struct ScenarioChanges<'a> {
 pub struct Scenarios {
     /// The files, first and second.
     pub files: Vec<SettingsFile>,
-    /// Keys that are swept.
     pub keys: Vec<String>,
     /// One cell per configuration.
     pub cells: Vec<GridCell>,

@@ -16,7 +16,6 @@ const LEAST: usize = 10;
 /// Where a cell may be broken. A number stays with its unit in any case.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Breaks {
-    /// Between words.
     Words,
     /// Between words and between the parts of a name.
     Parts,

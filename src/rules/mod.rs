@@ -61,9 +61,7 @@ pub struct Rule {
     pub file: &'static str,
     /// What it decides, in one line.
     pub summary: &'static str,
-    /// When it speaks.
     pub speaks: Speaks,
-    /// The judgement.
     pub judge: fn(&RuleFacts<'_>, &RuleThresholds) -> Result<Vec<Finding>>,
 }
 
@@ -125,9 +123,7 @@ pub struct RuleFacts<'a> {
     pub calibration: &'a [FamilyRatio],
     /// Fields of JSON answers, tool by tool; empty unless that was asked for.
     pub fields: &'a [FieldUse],
-    /// Shipped annotations.
     pub annotations: &'a Annotations,
-    /// Shipped model families.
     pub families: &'a [p1_model::ModelFamily],
     /// Recorded responses summed up: endpoints, tools, the whole.
     pub observed: &'a Observed,
@@ -236,15 +232,12 @@ pub fn judge_events(
 
 /// A rule in words, with its sheet.
 pub struct DocumentedRule {
-    /// Short id.
     pub id: &'static str,
-    /// Name of its files.
     pub name: &'static str,
     /// What it decides, in one line.
     pub summary: &'static str,
     /// What it looks at, why, when it stays quiet, an example.
     pub docs: &'static str,
-    /// Its numbers.
     pub sheet: DataFile,
 }
 

@@ -15,7 +15,6 @@ use crate::rules::proposal::unpinned;
 use crate::rules::{Rule, RuleFacts, RuleThresholds, Speaks};
 use crate::settings::finding::{Basis, Delta, Evidence, Finding, Verdict};
 
-/// The rule.
 pub static RULE: Rule = Rule {
     id: "P1",
     file: "p1_model",
@@ -207,7 +206,6 @@ struct Families {
 pub struct ModelFamily {
     /// Name of the variant, in the published spelling.
     pub variant: String,
-    /// Tokenizer profile.
     pub tokenizer: String,
     /// Context window in tokens, where it is known.
     pub context_window: Option<u32>,

@@ -90,7 +90,6 @@ impl Fetched {
 pub struct Prefetching {
     /// Sessions that links were mined on.
     pub mined_on: u64,
-    /// Sessions that they were judged on.
     pub judged_on: u64,
     /// Fewer of them judge nothing.
     pub judged_min: u64,
@@ -354,7 +353,6 @@ fn hold_worse_sizes(
     Ok(())
 }
 
-/// Whether a finding is a proposal of a rule.
 fn is_of(finding: &Finding, rule: &Rule) -> bool {
     finding.rule == rule.id && finding.proposed().is_some()
 }

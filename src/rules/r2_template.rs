@@ -12,7 +12,6 @@ use crate::rules::{Rule, RuleFacts, RuleThresholds, Speaks};
 use crate::settings::View;
 use crate::settings::finding::{Evidence, Finding, Verdict};
 
-/// The rule.
 pub static RULE: Rule = Rule {
     id: "R2",
     file: "r2_template",
@@ -21,11 +20,8 @@ pub static RULE: Rule = Rule {
     judge,
 };
 
-/// For tables.
 const CSV: &str = "csv_from_md";
-/// For logs.
 const DEEP: &str = "pipeline_deep_mckp";
-/// For diffs.
 const DIFF: &str = "mr_diff_fence";
 
 #[derive(Deserialize)]

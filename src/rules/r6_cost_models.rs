@@ -20,7 +20,6 @@ use crate::settings::annotations::Annotation;
 use crate::settings::finding::{Delta, Evidence, Finding, Verdict};
 use crate::settings::tool_model::FollowUp;
 
-/// The rule.
 pub static RULE: Rule = Rule {
     id: "R6",
     file: "r6_cost_models",
@@ -245,7 +244,6 @@ impl CostModelJudge<'_> {
     }
 }
 
-/// What becomes of a link.
 enum LinkFate {
     Kept,
     /// With this probability.
@@ -253,11 +251,9 @@ enum LinkFate {
     Removed,
 }
 
-/// Links as they should be.
 #[derive(Default)]
 struct Links {
     tables: Vec<InlineTable>,
-    /// One line for each link that was there.
     words: Vec<String>,
     /// Steps with the tool.
     steps: u64,

@@ -13,7 +13,6 @@ use crate::rules::tool_keys::{TOOLS, of_new_block};
 use crate::rules::{Rule, RuleFacts, RuleThresholds, Speaks};
 use crate::settings::finding::{Basis, Evidence, Finding, Verdict};
 
-/// The rule.
 pub static RULE: Rule = Rule {
     id: "R7",
     file: "r7_speculation",
@@ -72,7 +71,6 @@ const ENABLED: &str = "enrichment already enabled";
 /// What judges prefetches.
 const ANNOTATE: &str = "`devboy annotate`";
 
-/// Responses prefetched.
 #[derive(Clone, Copy, Default)]
 struct Prefetches {
     all: u64,
@@ -177,7 +175,6 @@ impl SpeculationJudge<'_> {
         self.forbid(recorded.name(), &finding)
     }
 
-    /// Forbids speculation for a tool.
     fn forbid(&self, name: &str, finding: &dyn Fn(Verdict) -> Finding) -> Finding {
         let block = KeyPath::from([TOOLS, name]);
         let annotation = match of_new_block(self.facts, name) {

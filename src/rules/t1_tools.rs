@@ -21,7 +21,6 @@ use crate::settings::annotations::{Annotation, is_plain_name};
 use crate::settings::finding::{Evidence, Finding, Verdict};
 use crate::settings::tool_model::FollowUp;
 
-/// The rule.
 pub static RULE: Rule = Rule {
     id: "T1",
     file: "t1_tools",
@@ -219,7 +218,6 @@ fn in_short(q: f64) -> String {
     if q < 0.001 { "< 0.001".to_owned() } else { format!("{q:.3}") }
 }
 
-/// Per following tool, its strongest lag.
 fn strongest_lags<'e>(edges: &[&'e FollowUpCount]) -> impl Iterator<Item = (&'e FollowUpCount, Share)> {
     let mut pairs: BTreeMap<Sym, Vec<&FollowUpCount>> = BTreeMap::new();
     for edge in edges {

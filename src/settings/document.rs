@@ -23,7 +23,6 @@ pub struct SettingsFile {
     pub path: PathBuf,
     /// Its bytes; empty when there is no file.
     pub text: String,
-    /// Whether there is a file.
     pub existed: bool,
     /// The version that the file states; 4 when it states none.
     pub schema_version: u32,

@@ -28,7 +28,6 @@ static FALLBACKS: LazyLock<Value> = LazyLock::new(|| shipped(include_str!("../..
 /// Where a value comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Origin {
-    /// Built in.
     Default,
     /// The user's file.
     File {

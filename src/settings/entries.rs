@@ -45,7 +45,6 @@ pub struct JournalEntry {
     pub after_sha: String,
     /// Whether there was a file before.
     pub existed: bool,
-    /// The keys that changed.
     pub changes: Vec<JournalChange>,
     /// What all of it together was expected to save, if it was replayed.
     pub predicted: Option<Predicted>,
@@ -76,7 +75,6 @@ pub enum SettingsReach {
 /// A line that says what became of a pending entry.
 #[derive(Serialize, Deserialize, Clone, Debug, PartialEq, Eq)]
 pub struct SettledEntry {
-    /// The entry.
     pub settles: String,
     /// Whether the configuration was written.
     pub written: bool,
@@ -117,7 +115,6 @@ pub struct JournalChange {
     /// Observations behind it.
     #[serde(default)]
     pub n: u64,
-    /// The threshold, with its place.
     pub threshold: Option<String>,
     /// Its share of what all changes of the entry were expected to save more, if it was replayed.
     pub effect: Option<ExpectedEffect>,
@@ -140,7 +137,6 @@ pub struct BillForecast {
     pub change: f64,
     /// Lower end of the 95 % interval over sessions.
     pub lower: f64,
-    /// Upper end.
     pub upper: f64,
     /// The same change as a share of the whole bill of all later sessions, of those of `without` too: shares of settings that do
     /// not reach the same projects add up.

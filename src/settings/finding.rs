@@ -29,7 +29,6 @@ impl Delta {
 #[derive(Clone, Debug)]
 #[expect(clippy::large_enum_variant, reason = "a run has a few hundred findings")]
 pub enum Verdict {
-    /// Change this.
     Propose(Delta),
     /// The data would speak for (or against) a change, but something stands in the way.
     Hold(String),
@@ -99,9 +98,7 @@ pub struct Finding {
     pub rule: &'static str,
     /// What it is about: a model, a tool, an endpoint.
     pub subject: String,
-    /// The conclusion.
     pub verdict: Verdict,
-    /// Why.
     pub evidence: Evidence,
     /// What the change would do, if it was replayed.
     pub effect: Option<Effect>,

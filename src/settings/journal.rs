@@ -64,11 +64,9 @@ pub fn journal_of(file: &SettingsFile) -> Result<Journal> {
 /// A file that devboy writes, as it was read, and where that is noted.
 #[derive(Debug, Clone)]
 pub struct WrittenFile<'f> {
-    /// The file.
     pub path: &'f Path,
     /// What stood in it.
     pub text: &'f str,
-    /// Whether there was a file.
     pub existed: bool,
     pub journal: PathBuf,
     /// Its name there.

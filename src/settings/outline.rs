@@ -39,7 +39,6 @@ pub(super) struct Site {
     pub(super) value: Range<usize>,
     /// The header or inline table that the key is written in.
     pub(super) host: KeyPath,
-    /// Whether the value is an inline table.
     pub(super) is_inline_table: bool,
 }
 

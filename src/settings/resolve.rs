@@ -222,7 +222,6 @@ pub(super) fn named(active: &str) -> Option<&str> {
 /// A name that no variant has.
 #[derive(Debug, Clone)]
 pub struct UnknownVariant {
-    /// The key that names it.
     pub key: KeyPath,
     /// What is wrong, with the names that there are.
     pub message: String,

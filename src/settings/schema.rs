@@ -21,11 +21,17 @@ static ROOT: LazyLock<SchemaNode> = LazyLock::new(|| {
 #[derive(Debug)]
 pub(super) enum SchemaNode {
     /// Named keys in order, and what any other key leads to.
-    Table { fields: Vec<(String, Self)>, each: Option<Box<Self>> },
-    /// A list of tables.
+    Table {
+        fields: Vec<(String, Self)>,
+        each: Option<Box<Self>>,
+    },
     List(Box<Self>),
     /// A value; an idle one is accepted and changes nothing.
-    Leaf { kind: SettingKind, required: bool, idle: bool },
+    Leaf {
+        kind: SettingKind,
+        required: bool,
+        idle: bool,
+    },
 }
 
 /// What a value may be.

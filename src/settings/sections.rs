@@ -31,7 +31,6 @@ pub struct Settings {
     pub hints: Hints,
     /// Value models by live tool name; `*` stands for all others.
     pub tools: BTreeMap<String, ToolModel>,
-    /// Prefetching.
     pub enrichment: Enrichment,
 }
 
@@ -81,16 +80,13 @@ pub enum Verbosity {
     Terse,
     /// The reference and what it refers to.
     Standard,
-    /// With an explanation.
     Verbose,
 }
 
 /// `[templates]`
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 pub struct Templates {
-    /// Templates in use.
     pub active: Vec<String>,
-    /// Template per endpoint.
     pub endpoint_overrides: BTreeMap<String, String>,
 }
 
@@ -108,7 +104,6 @@ pub struct Mckp {
 /// `[mckp.shape_thresholds]`
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 pub struct ShapeThresholds {
-    /// Columns of a Markdown table.
     pub markdown_table_min_cols: usize,
     pub array_of_objects_min_items: usize,
     /// Share of the objects that have the same keys.
@@ -165,14 +160,12 @@ pub struct Axis<P> {
 pub struct TokenizerProfile {
     /// Ratio of the heuristic counter.
     pub chars_per_token: f64,
-    /// Which counter.
     pub bpe: Bpe,
 }
 
 /// One model.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 pub struct LlmProfile {
-    /// Its tokenizer variant.
     pub tokenizer: String,
     /// Whether keys are repeated rather than implied.
     pub prefer_explicit_keys: bool,
@@ -223,7 +216,6 @@ pub struct HintType {
 pub struct Enrichment {
     /// Whether anything is prefetched.
     pub enabled: bool,
-    /// At a time.
     pub max_parallel_prefetches: u32,
     /// Tokens per turn.
     pub prefetch_budget_tokens: u32,

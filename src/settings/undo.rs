@@ -14,12 +14,10 @@ use crate::settings::journal::WrittenFile;
 use crate::settings::reversal::KeptKey;
 use crate::settings::{Reversal, SettingsFile, journal_entry, journal_of, journal_path, reverse, write_noted};
 
-/// The command that an undo is noted under.
 const COMMAND: &str = "tune undo";
 
 /// The file in which something is taken back, and its journal.
 pub struct UndoTarget {
-    /// The file.
     pub path: PathBuf,
     file: UndoFile,
     /// Where the journal is.
@@ -28,7 +26,6 @@ pub struct UndoTarget {
     pub journal: Journal,
 }
 
-/// The file as it is.
 #[expect(clippy::large_enum_variant, reason = "there is one of it")]
 enum UndoFile {
     Pipeline(SettingsFile),

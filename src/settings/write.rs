@@ -281,7 +281,6 @@ pub fn unified_diff(old: &str, new: &str, path: &str) -> String {
 /// One wanted value.
 #[derive(Debug, Clone)]
 pub struct WantedValue {
-    /// The key to set.
     pub key: KeyPath,
     /// What it shall be. A list of tables (`follow_up`) is a value too; its elements are matched by their `tool`. A table is
     /// added as a block where there is none, else set key by key; keys it does not name stay. None: the key, and all below

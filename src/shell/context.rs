@@ -28,7 +28,6 @@ pub struct Context<'io> {
     pub env: Env,
     /// Names for what is shared.
     pub pseudonyms: Pseudonyms,
-    /// Now.
     pub now_ms: Millis,
     /// Width of the terminal, if `out` is one.
     pub width: Option<u16>,
@@ -83,7 +82,6 @@ pub struct Env {
     /// `DEVBOY_TEAM_SECRET`, or the first line of the file that `DEVBOY_TEAM_SECRET_FILE` names: people who share it have
     /// the same pseudonyms.
     pub team_secret: Option<Vec<u8>>,
-    /// The current directory.
     pub current_dir: Option<PathBuf>,
     /// Where an organisation sets what Claude Code does on its machines.
     pub managed_settings: Option<PathBuf>,

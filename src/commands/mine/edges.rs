@@ -188,7 +188,6 @@ impl CountedEdges {
         export.send_mined(context, rows)
     }
 
-    /// How the edges of a page were counted.
     fn words(&self, args: &Args) -> Vec<String> {
         let EdgeThresholds { q_max, count_min, sessions_min } = &self.thresholds;
         let (cases, sessions) = (counted(self.sums.cases, "context"), counted(self.sums.sessions, "session"));

@@ -67,7 +67,6 @@ pub struct Mined<'a> {
     pub command: &'a str,
     /// Name of the rows in the envelope.
     pub rows: &'a str,
-    /// All columns.
     pub listing: Listing,
     /// What people are shown.
     pub overview: Table,

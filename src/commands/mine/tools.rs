@@ -110,11 +110,8 @@ fn check_layout(args: &Args) -> Result<()> {
 
 /// A history with what is known of each of its calls.
 pub struct Called {
-    /// What happened.
     pub history: History,
-    /// Names of its symbols.
     pub names: Names,
-    /// Its calls, in its order.
     pub calls: Vec<MinedCall>,
     /// MCP servers, by number.
     pub servers: Vec<String>,
@@ -138,7 +135,6 @@ pub fn called(input: &mut Input, exact: bool, rules: &ToolUseRules) -> Called {
     Called { history, names, calls, servers }
 }
 
-/// The name under which a server is shown.
 fn server_shown(export: &ExportArgs, names: &Pseudonyms, server: &str) -> String {
     if server == BUILT_IN {
         return server.to_owned();

@@ -177,7 +177,6 @@ fn settle(
 /// Where the page goes.
 enum PageTarget<'p> {
     Stdout,
-    /// Into a file.
     File(&'p Path),
 }
 

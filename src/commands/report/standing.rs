@@ -159,7 +159,6 @@ impl PageSettings<'_> {
     }
 }
 
-/// What is to be set.
 fn sets(finding: &BillFinding) -> &[Assignment] {
     if finding.sets.is_empty() { &finding.part_sets } else { &finding.sets }
 }

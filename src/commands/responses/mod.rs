@@ -44,7 +44,6 @@ use crate::telemetry::{self, Surroundings, TelemetryListing, TelemetryRequest, T
 pub struct Wanted<'a> {
     /// Where from.
     pub input: &'a InputArgs,
-    /// Which part.
     pub window: Range<Millis>,
     /// The configuration under which logs are replayed.
     pub settings: &'a Settings,

@@ -211,7 +211,6 @@ fn mine(input: &mut Input, numbers: Option<&bounds::FollowUpThresholds>, file: &
     Ok(MinedLogs { prefetching: Some(prefetching?), ..mined? })
 }
 
-/// What was used, and how often.
 fn used(input: &Input, history: &History, names: &Names) -> Result<MinedLogs> {
     Ok(MinedLogs {
         overview: Overview::of(history),

@@ -80,7 +80,6 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     }
 }
 
-/// Tunes what is there.
 fn both(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     if args.asked.output.form() != TableFormat::Table {
         return Err(Error::usage("`devboy tune` alone reports about two files, as text only")

@@ -64,15 +64,11 @@ pub fn show(args: &WriteArgs, report: &OutputArgs, proposal: &Proposal, context:
 
 /// A proposal that is settled, and what goes into the journal with it.
 pub struct SettledProposal<'a> {
-    /// The command that proposes.
     pub command: &'a str,
-    /// The configuration as it is.
     pub file: &'a SettingsFile,
-    /// What it should be.
     pub proposal: &'a Proposal,
     /// What a replay of it said.
     pub predicted: Option<Predicted>,
-    /// What it was made from.
     pub inputs: RuleInputs,
 }
 

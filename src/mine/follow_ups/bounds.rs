@@ -42,13 +42,11 @@ pub struct LinkNumbers {
     pub calls_min: u64,
     /// Steps with the earlier tool.
     pub steps_min: u64,
-    /// Sessions with the pair.
     pub sessions_min: u64,
     /// Lower bound.
     pub probability_min: f64,
     /// False discovery rate above which a link may be chance.
     pub q_max: f64,
-    /// Links of one tool.
     pub links_max: usize,
     /// Steps between the two.
     pub lags: Vec<u32>,
@@ -59,13 +57,10 @@ pub struct LinkNumbers {
 pub struct FollowUpThresholds {
     /// Where to cut.
     pub backtest: BacktestNumbers,
-    /// How wide.
     pub bounds: BoundNumbers,
-    /// Which.
     pub links: LinkNumbers,
 }
 
-/// One pair as it was known.
 struct KnownPair {
     pair: LaggedTools,
     share: Clustered,

@@ -65,7 +65,6 @@ pub struct ToldHistory<'a> {
     pub history: &'a History,
     /// Values of the calls, by their place in the history.
     pub values: &'a CallValues,
-    /// Names of the calls' tools.
     pub tools: &'a Names,
 }
 

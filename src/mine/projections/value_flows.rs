@@ -43,7 +43,6 @@ struct First {
 
 /// An answer, and the new values that calls of the next steps were given.
 pub(super) struct ValueFlow {
-    /// Its call.
     pub answer: usize,
     time: i64,
     /// By tool and argument.

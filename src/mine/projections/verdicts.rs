@@ -34,12 +34,10 @@ pub(super) struct Combination {
 
 /// An answer whose list was used.
 pub(super) struct Hit {
-    /// Its call.
     pub answer: usize,
     session: u32,
     /// Of the first value used, among those that were new; 0 for the first.
     rank: usize,
-    /// The values used.
     pub values: Vec<u64>,
 }
 

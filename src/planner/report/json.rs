@@ -70,7 +70,6 @@ fn metric(metric: &Metric) -> Value {
     fields
 }
 
-/// The tally with what follows from it.
 #[derive(Serialize)]
 struct TallyFigures<'a> {
     #[serde(flatten)]

@@ -21,11 +21,9 @@ pub use tables::{SWEPT, sweep, write};
 pub struct PlannerReport {
     /// What was learned from and what was judged.
     pub backtest: PlannerBacktest,
-    /// One planner each.
     pub arms: Vec<PlannerArm>,
     /// What nobody can beat, under the models of the configuration.
     pub bound: Bound,
-    /// What the selective planner learned.
     pub selectivity: Option<(Learned, selectivity::SelectivityThresholds)>,
     /// What to do about it: lines of rule R7 and others.
     pub advice: Vec<String>,
@@ -36,7 +34,6 @@ pub struct PlannerReport {
 /// Learned from, judged on.
 #[derive(Clone, Debug, PartialEq, Eq, Default, Serialize)]
 pub struct PlannerBacktest {
-    /// Sessions that were learned from.
     pub training_sessions: u64,
     pub judged_sessions: u64,
     pub judged_calls: u64,
@@ -52,9 +49,7 @@ pub struct PlannerBacktest {
 #[derive(Clone, Debug, PartialEq, Default)]
 pub struct PlannerArm {
     pub name: String,
-    /// What it is.
     pub about: String,
-    /// Everything.
     pub total: PrefetchTally,
     /// The same planner with values of other sessions in place of its own.
     pub control: PrefetchTally,
@@ -73,7 +68,6 @@ pub const HIT: &str = "exact_hit";
 /// A metric with what it should reach.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Metric {
-    /// Its key in JSON.
     pub key: &'static str,
     pub name: &'static str,
     /// Successes of trials; without a target: a count.
@@ -112,7 +106,6 @@ pub struct EdgeRow {
     pub from: String,
     /// Tool that was called ahead.
     pub to: String,
-    /// Its books.
     pub tally: PrefetchTally,
 }
 
@@ -121,9 +114,7 @@ pub struct EdgeRow {
 pub struct PlannerSweepRow {
     /// The values, in the order of the keys.
     pub values: Vec<String>,
-    /// Name of the planner.
     pub arm: String,
-    /// Its books.
     pub tally: PrefetchTally,
 }
 

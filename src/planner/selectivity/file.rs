@@ -85,7 +85,6 @@ impl Row {
         }
     }
 
-    /// The cell, or what is wrong with the row.
     fn cell(&self, numbers: &SelectivityThresholds) -> std::result::Result<FeatureCell, String> {
         let mut cell = FeatureCell::default();
         for (depth, feature) in numbers.features.iter().enumerate() {

@@ -149,7 +149,6 @@ pub fn examples(
 /// Probabilities for the planner: that of the cell, or none at all below the threshold.
 pub struct Selective<'a> {
     pub learned: &'a Selectivity,
-    /// How.
     pub numbers: &'a SelectivityThresholds,
     /// The names behind moments.
     pub named: Named<'a>,

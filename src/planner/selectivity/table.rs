@@ -30,7 +30,6 @@ pub struct JudgedCandidate {
     /// The answer that it came from, distinct over all sessions.
     pub trigger: u64,
     pub link: FollowUpLink,
-    /// What was known.
     pub features: Features,
     /// Whether exactly this call was made soon after.
     pub exact: bool,
@@ -41,7 +40,6 @@ pub struct JudgedCandidate {
 /// How often candidates of a cell were called for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct CandidateCounts {
-    /// Candidates.
     pub trials: u64,
     /// Of these, exactly called.
     pub exact: u64,
@@ -78,7 +76,6 @@ impl SubAssign for CandidateCounts {
 /// What the counts say of a candidate.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Estimate {
-    /// The cell that was believed.
     pub cell: FeatureCell,
     pub counts: CandidateCounts,
 }

@@ -75,13 +75,11 @@ pub struct ReplayedInput {
 #[derive(Clone, Serialize, Deserialize, Debug, PartialEq)]
 pub struct ReplayArm {
     pub name: String,
-    /// All responses.
     pub total: Tally,
     /// Later edits that quote what was shown.
     pub quotes: Quotes,
     /// Answers by exact references, near-references, references to lines.
     pub hints: [u64; 3],
-    /// What expanding them gave.
     pub expanded: Expanded,
     pub endpoints: Vec<NamedTally>,
     pub shapes: Vec<NamedTally>,
@@ -97,7 +95,6 @@ pub struct ReplayArm {
 pub struct ReachSavings {
     /// Name for programs.
     pub id: String,
-    /// Name for people.
     pub name: String,
     /// Tokens of the answers that may be changed.
     pub tokens: u64,
@@ -112,7 +109,6 @@ pub struct ReachSavings {
 pub struct NamedTally {
     /// Endpoint, shape, project or format.
     pub name: String,
-    /// Its responses.
     pub tally: Tally,
 }
 

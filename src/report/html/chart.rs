@@ -5,9 +5,7 @@ use crate::report::html::Html;
 
 /// Columns of stacked parts.
 pub struct StackedColumns<'a> {
-    /// Name of each column.
     pub names: &'a [String],
-    /// Name of each part.
     pub parts: &'a [String],
     /// By column and part.
     pub values: &'a [Vec<f64>],

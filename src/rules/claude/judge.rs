@@ -34,7 +34,6 @@ pub struct Thresholds {
 
 /// What is asked.
 pub struct Question {
-    /// Id of the rule.
     pub rule: &'static str,
     /// What it is about, in words.
     pub subject: &'static str,
@@ -118,7 +117,6 @@ fn concerned(study: &LeverStudy, trials: &[&Trial]) -> [u64; 2] {
     trials.first().map_or([0, 0], |trial| [true, false].map(|side| count(trial, side)))
 }
 
-/// On what a lever is judged.
 fn evidence(study: &LeverStudy, question: &Question) -> Evidence {
     let trials = question.trials(study);
     let [earlier, later] = concerned(study, &trials);

@@ -29,11 +29,9 @@ pub use together::{add_beside, settle, with_proposed};
 pub struct ClaudeRule {
     /// Short id: "S1".
     pub id: &'static str,
-    /// Name of its files.
     pub file: &'static str,
     /// What it decides, in one line.
     pub summary: &'static str,
-    /// The judgement.
     pub judge: fn(&SettingsFacts<'_>, &RuleThresholds) -> Result<Vec<Finding>>,
 }
 
@@ -44,7 +42,6 @@ pub static REGISTER: &[&ClaudeRule] =
 /// What rules about settings may read.
 #[derive(Clone, Copy)]
 pub struct SettingsFacts<'a> {
-    /// What was tried.
     pub study: &'a LeverStudy,
     /// Everything that can be set.
     pub levers: &'a Levers,
@@ -67,7 +64,6 @@ pub struct Uses {
     pub mcp_calls: BTreeMap<String, u64>,
     /// Calls of tools that ask for resources of MCP servers: none says of which.
     pub resource_calls: u64,
-    /// Uses of skills.
     pub skills: u64,
     /// Texts of skills that were sent again after a compaction, where all projects were asked about: nothing says in which
     /// session.
@@ -76,7 +72,6 @@ pub struct Uses {
     pub subagent_models: BTreeMap<String, u64>,
 }
 
-/// The numbers of a rule.
 fn sheet_of(rule: &str, data: &Data) -> Result<RuleThresholds> {
     let rule = REGISTER.iter().find(|one| one.id == rule);
     RuleThresholds::of(rule.map_or("", |rule| rule.file), data)

@@ -18,11 +18,9 @@ use crate::whatif::workload::{Workload, cache_rules};
 /// A setting at the value that was chosen, or all of them.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ChosenValue {
-    /// What is set.
     pub setting: String,
     /// To what; of all settings together what each is set to.
     pub value: Value,
-    /// Values that were tried.
     pub tried: u64,
     /// Change of cost on the earlier sessions, as a share; none without cost.
     pub earlier: Option<f64>,

@@ -34,11 +34,9 @@ const ROUNDS_MAX: usize = 3;
 
 /// Which settings are asked about.
 pub struct AskedSettings<'a> {
-    /// Whose they are.
     pub scope: SettingsScope,
     /// Where settings are.
     pub places: &'a ClaudePlaces,
-    /// What is set.
     pub layers: SettingsLayers,
     /// The projects that they reach; none: all.
     pub projects: Option<BTreeSet<Id>>,
@@ -48,11 +46,8 @@ pub struct AskedSettings<'a> {
 
 /// What was found, and what it comes to.
 pub struct SettingsStudy {
-    /// Whose settings.
     pub scope: SettingsScope,
-    /// Which sessions they reach.
     pub reach: SettingsReach,
-    /// The settings as they are.
     pub layers: SettingsLayers,
     /// What was tried, with what came of it.
     pub study: LeverStudy,

@@ -66,13 +66,11 @@ impl SearchThresholds {
 pub struct SearchInput<'a> {
     /// The configuration from which the path starts.
     pub file: &'a SettingsFile,
-    /// The responses.
     pub tape: &'a Tape,
     /// First record of each session of the tape.
     pub began: &'a [Millis],
     /// Who runs the pipeline.
     pub reach: &'a Reach,
-    /// Numbers.
     pub thresholds: &'a SearchThresholds,
     /// Least later sessions that a step is judged on: of fewer one would decide.
     pub later_min: usize,
@@ -87,7 +85,6 @@ pub struct SearchInput<'a> {
 pub struct Search {
     /// Sessions in which the path was looked for.
     pub earlier: SearchSessions,
-    /// Later sessions, on which it was judged.
     pub later: SearchSessions,
     /// Whether they are enough for that; else nothing was looked for.
     pub is_judged: bool,
@@ -118,7 +115,6 @@ pub struct Search {
 pub struct ClosedKey {
     /// The key, spelled as in TOML.
     pub key: String,
-    /// Why.
     pub reason: String,
 }
 
@@ -139,7 +135,6 @@ pub struct Judged {
     pub tokens: i64,
     /// Lower end of the interval, corrected for the number of steps.
     pub lower: f64,
-    /// Upper end.
     pub upper: f64,
 }
 
@@ -167,7 +162,6 @@ pub struct Fold {
     pub known: u64,
     /// Sessions of the next block.
     pub next: u64,
-    /// Changes on the path.
     pub changes: u64,
     /// Tokens that it should have saved more in the next block, by its share of the known ones.
     pub predicted_tokens: f64,

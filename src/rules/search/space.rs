@@ -29,7 +29,6 @@ pub struct SearchKey {
     values: Values,
 }
 
-/// Values of one kind.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(untagged, expecting = "values have to be a list of one kind: yes or no, numbers, or words")]
 enum Values {
@@ -94,7 +93,6 @@ pub struct SearchSpaceWalk<'a> {
     pub now: &'a Scenario,
     /// What it saves.
     pub present: &'a [SessionTokens],
-    /// Every single change.
     pub candidates: &'a [KeyChange],
 }
 

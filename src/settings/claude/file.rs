@@ -20,7 +20,6 @@ pub struct ClaudeFile {
     pub path: PathBuf,
     /// What stands in it; empty when there is no file.
     pub text: String,
-    /// Whether there is a file.
     pub existed: bool,
 }
 

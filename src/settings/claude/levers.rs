@@ -24,7 +24,6 @@ pub struct Lever {
     pub name: String,
     /// Where it is set.
     pub place: LeverPlace,
-    /// What its values are.
     pub kind: LeverKind,
     /// The values that it takes, if they can be listed.
     #[serde(default)]
@@ -60,13 +59,9 @@ pub struct Lever {
     /// Levers without which it does nothing: a setting that is false, a variable that is set.
     #[serde(default)]
     pub off_by: Vec<String>,
-    /// What it does, in a sentence.
     pub does: String,
-    /// How it shows in a log.
     pub log: String,
-    /// Who says all that.
     pub source: String,
-    /// How sure that is.
     pub confidence: Confidence,
     rule: Option<String>,
     #[serde(default)]
@@ -144,7 +139,6 @@ pub enum SettingsScope {
 pub enum Confidence {
     /// The documentation says it.
     Documented,
-    /// The changelog says it.
     Changelog,
     /// Only users say it.
     Reported,

@@ -18,7 +18,6 @@ pub const BOM: char = '\u{feff}';
 pub struct Member {
     /// The key, escapes resolved.
     pub name: String,
-    /// The key with its quotes.
     pub key: Range<usize>,
     pub value: Range<usize>,
 }

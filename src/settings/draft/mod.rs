@@ -373,7 +373,6 @@ impl<'f> DocumentDraft<'f> {
 
 /// Where a new key goes.
 enum KeyPlacement {
-    /// Into this inline table.
     Inline(Site),
     /// Below this line, as a dotted key like it.
     Beside(Site),

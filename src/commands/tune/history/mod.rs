@@ -55,7 +55,6 @@ pub struct Args {
 pub struct ActualSavings {
     /// Tokens by layer.
     pub tokens: LayerTokens,
-    /// Recorded events.
     pub events: u64,
 }
 
