@@ -41,7 +41,6 @@ enum CallReach {
     Nowhere,
     /// Its tool may not be called ahead.
     Ran,
-    /// It was answered before.
     Repeat,
     /// No answer had one of its values.
     New,
@@ -66,7 +65,6 @@ impl CallReach {
     }
 }
 
-/// The search through one context.
 struct BoundSearch<'a> {
     told: ToldHistory<'a>,
     planners: &'a [KnownTools<'a>],

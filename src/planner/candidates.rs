@@ -62,7 +62,6 @@ pub struct Declined {
     pub tool: String,
     /// The argument it would have had, where one was found.
     pub argument: Option<NamedArgument>,
-    /// Why not.
     pub reason: DeclineReason,
 }
 
@@ -159,7 +158,6 @@ impl CandidateSearch<'_> {
     }
 }
 
-/// A named argument and its value.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct NamedArgument {
     /// Name of the argument on the tool that is called.

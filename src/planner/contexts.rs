@@ -22,7 +22,6 @@ pub struct PlannerContext {
 }
 
 impl PlannerContext {
-    /// The contexts of every session, by session and chain.
     fn of_sessions(history: &History) -> Vec<Vec<Self>> {
         let mut sessions = vec![Vec::new(); history.sessions.len()];
         for chain in &history.chains {
@@ -97,7 +96,6 @@ impl PlannerSplit {
         Self { trains, judged_from }
     }
 
-    /// Sessions that are judged.
     pub fn judged(&self) -> u64 {
         self.trains.iter().filter(|trains| !**trains).count() as u64
     }

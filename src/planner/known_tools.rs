@@ -18,7 +18,6 @@ pub struct KnownLink<'m> {
     pub argument: Sym,
     /// Its name, or none if the link has no projection.
     pub argument_name: Option<&'m str>,
-    /// Arguments that are projected at most.
     pub arguments_max: usize,
     /// Lists that supply it, among the names of values.
     lists: Vec<Sym>,
@@ -110,7 +109,6 @@ pub struct KnownTools<'m> {
 }
 
 impl<'m> KnownTools<'m> {
-    /// Resolves models for a history.
     pub fn new(models: &'m ValueModels, told: ToldHistory<'_>, numbers: &'m PlannerThresholds) -> Self {
         let mut names = told.tools.clone();
         for name in told.tools.texts() {

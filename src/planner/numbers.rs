@@ -17,7 +17,6 @@ pub struct PlannerThresholds {
     pub score: ScoreNumbers,
     pub candidates: CandidateNumbers,
     pub published: PublishedNumbers,
-    /// The search for the optimum.
     pub exact: ExactNumbers,
     /// Arguments out of answers.
     pub projection: ProjectionNumbers,
@@ -25,7 +24,6 @@ pub struct PlannerThresholds {
     pub fail_fast: FailFastNumbers,
     pub texts: TextNumbers,
     pub judge: JudgeNumbers,
-    /// Learning and judging.
     pub backtest: PlannerBacktestNumbers,
     pub targets: Targets,
     /// Intervals over sessions.
@@ -33,7 +31,6 @@ pub struct PlannerThresholds {
 }
 
 impl PlannerThresholds {
-    /// What recorded planners are counted by.
     pub fn counted_by(&self) -> CountedBy {
         CountedBy { bytes_per_token: self.published.bytes_per_token, declined_calls: self.judge.declined_calls }
     }
@@ -50,7 +47,6 @@ pub struct ClassScores {
 }
 
 impl ClassScores {
-    /// The worth of a class.
     pub fn of(&self, class: ValueClass) -> f64 {
         match class {
             ValueClass::Critical => self.critical,
@@ -81,7 +77,6 @@ pub struct CandidateNumbers {
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PublishedNumbers {
-    /// Ratio of bytes to tokens.
     pub bytes_per_token: u32,
     /// Calls that it looks back on.
     pub recent_tools_max: usize,
@@ -131,7 +126,6 @@ impl ProjectionNumbers {
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ProjectionPair {
-    /// The tool that answered.
     pub from: String,
     /// The tool that is called next.
     pub to: String,
@@ -180,6 +174,13 @@ pub struct FailFastNumbers {
     pub empty_bytes_max: u64,
     /// Refusals of one question before it is let through again.
     pub refusals_max: u32,
+}
+
+impl FailFastNumbers {
+    /// Whether so many bytes of text are as good as none.
+    pub fn is_empty(&self, bytes: u32) -> bool {
+        u64::from(bytes) <= self.empty_bytes_max
+    }
 }
 
 /// `[texts]`

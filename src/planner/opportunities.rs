@@ -52,7 +52,6 @@ pub struct Opportunity {
     pub trigger: u32,
     /// Its session, as an index into the history.
     pub session: u32,
-    /// The tool that answered.
     pub from: Sym,
     /// Number of the link among those of that tool.
     pub link: u16,
@@ -222,7 +221,6 @@ impl<'a, 'm> OpportunityReader<'a, 'm> {
         Self { told, known, numbers, session, asked: IdSet::default(), parents: Vec::new() }
     }
 
-    /// Takes in a call and its answer.
     pub fn see(&mut self, call: u32) {
         let row = &self.told.history.calls[call as usize];
         if row.status != Status::Ok {

@@ -22,7 +22,6 @@ use crate::settings::tool_model::{CostModel, ToolModel, ValueClass};
 pub struct Plan {
     /// Calls in order: what another needs comes first.
     pub calls: Vec<Candidate>,
-    /// Everything else.
     pub declined: Vec<Declined>,
 }
 
@@ -101,7 +100,6 @@ fn decline(candidate: &Candidate, reason: DeclineReason) -> Declined {
     Declined { tool: request.tool.clone(), argument: Some(request.argument.clone()), reason }
 }
 
-/// What a call is expected to cost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ExpectedCost {
     /// UTF-8 bytes of the answer.
@@ -159,7 +157,6 @@ pub struct KnapsackProblem {
     pub budget: u64,
 }
 
-/// A choice.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct KnapsackChoice {
     /// Indices of items in the order in which they were taken, prerequisites first.

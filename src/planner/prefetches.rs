@@ -10,7 +10,6 @@ use crate::base::names::Sym;
 use crate::base::sums::adds_up;
 use crate::telemetry::log::{Decline, RaceWord, RecordedPlan};
 
-/// How a planned call ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, strum::IntoStaticStr, strum::VariantArray)]
 #[strum(const_into_str, serialize_all = "snake_case")]
 pub enum PrefetchEnd {
@@ -21,7 +20,6 @@ pub enum PrefetchEnd {
     /// The agent asked for the same value with other arguments.
     #[strum(serialize = "target_only")]
     Target,
-    /// Nobody asked.
     Wasted,
     /// What it read changed, or it grew too old, before anybody asked.
     Stale,
@@ -92,11 +90,7 @@ impl DeclineReason {
             Self::LowProbability => Some(Decline::LowProbability),
             Self::Preempted => Some(Decline::Preempted),
             Self::PrereqMissing => Some(Decline::PrereqMissing),
-            Self::AlreadyRead
-            | Self::NoArgument
-            | Self::NotSpeculatable
-            | Self::UnknownArgument
-            | Self::MissingArgument => None,
+            _ => None,
         }
     }
 }
@@ -147,7 +141,6 @@ counts_per! {
 }
 
 counts_per! {
-    /// A count per reason.
     PerHeld: DeclineReason
 }
 
@@ -197,7 +190,6 @@ pub struct PrefetchTally {
     pub plans_with_intent: u64,
     /// Of these, where other calls are planned for it, or in another order.
     pub plans_by_intent: u64,
-    /// Planned calls by how they ended.
     pub ends: PerEnd,
     /// Prefetches sent out that were asked for within the next few calls of later steps.
     #[serde(rename = "within_3_calls")]
@@ -259,7 +251,6 @@ pub struct PrefetchTally {
     pub refused_tokens: u64,
     /// Worth of what the greedy choice takes.
     pub greedy_value: f64,
-    /// Worth of the best choice.
     pub best_value: f64,
     /// Plans that were held against the best choice.
     pub plans_compared: u64,
@@ -271,7 +262,6 @@ pub struct PrefetchTally {
 }
 
 impl PrefetchTally {
-    /// Planned calls.
     pub fn planned(&self) -> u64 {
         PrefetchEnd::ALL.iter().copied().map(|end| self.ends[end]).sum()
     }
@@ -322,7 +312,6 @@ pub struct HostTrace {
     pub tool: String,
     /// Hash of the whole input, as in [`crate::logs::values::GivenArgument::value`].
     pub input: u64,
-    /// Whether the planned argument is a path.
     pub is_path: bool,
     /// What was expected and what became of it.
     pub plan: RecordedPlan,

@@ -21,7 +21,6 @@ pub struct PublishedCall {
 /// What it would do.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct PublishedPlan {
-    /// Calls in order of admission.
     pub calls: Vec<PublishedCall>,
     pub remaining_budget_tokens: u64,
     /// Tools over the budget; it knows no other reason.

@@ -55,7 +55,6 @@ pub struct Prefetch {
     pub fresh_ms: Option<u64>,
 }
 
-/// What became of a prefetch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum RaceEnd {
     InFlight,
@@ -67,10 +66,6 @@ pub enum RaceEnd {
     Late,
     /// What it read changed, or it grew too old, before the agent asked.
     Stale,
-    /// The session ended before it was there.
-    Cancelled,
-    /// The session ended, and nobody had asked.
-    Unclaimed,
     /// It was never dispatched: how that is booked.
     Refused(PrefetchEnd),
 }
@@ -81,7 +76,6 @@ pub struct Record {
     pub prefetch: Prefetch,
     /// When it was dispatched, or refused.
     pub dispatched_ms: u64,
-    /// When it ended.
     pub settled_ms: Option<u64>,
     /// When the agent asked.
     pub claimed_ms: Option<u64>,
@@ -108,7 +102,6 @@ enum Event {
     Release(String),
 }
 
-/// The race of one context.
 #[derive(Debug, Default)]
 pub struct Race {
     limits: RaceLimits,
@@ -122,7 +115,6 @@ pub struct Race {
     /// Prefetches that a request of the agent could claim.
     claimable: BTreeMap<CallKey, usize>,
     records: Vec<Record>,
-    ended: bool,
 }
 
 impl Race {
@@ -166,10 +158,8 @@ impl Race {
     /// A call of the agent that really runs: it takes a slot of its host.
     pub fn occupy(&mut self, at_ms: u64, host: &str, latency_ms: u64) {
         self.advance(at_ms + self.delay_ms);
-        if !self.ended {
-            *self.hosts.entry(host.to_owned()).or_default() += 1;
-            self.enqueue(latency_ms, Event::Release(host.to_owned()));
-        }
+        *self.hosts.entry(host.to_owned()).or_default() += 1;
+        self.enqueue(latency_ms, Event::Release(host.to_owned()));
     }
 
     /// Something changed at `at_ms` of the log: prefetches of these requests must not be used any more.
@@ -185,22 +175,9 @@ impl Race {
         });
     }
 
-    /// The session ends: what is in flight is cancelled, and nothing is dispatched any more. Ending twice changes
-    /// nothing.
-    pub fn end(&mut self, at_ms: u64) {
+    /// Lets time pass until `at_ms` of the log.
+    pub fn pass(&mut self, at_ms: u64) {
         self.advance(at_ms + self.delay_ms);
-        for record in &mut self.records {
-            record.fate = match record.fate {
-                RaceEnd::InFlight => RaceEnd::Cancelled,
-                RaceEnd::Settled => RaceEnd::Unclaimed,
-                fate => fate,
-            };
-        }
-        self.queue.clear();
-        self.hosts.clear();
-        self.claimable.clear();
-        self.in_flight = 0;
-        self.ended = true;
     }
 
     /// Every prefetch so far, in the order of dispatch.
@@ -208,7 +185,6 @@ impl Race {
         &self.records
     }
 
-    /// Calls to a host that are on their way.
     pub fn calls_to(&self, host: &str) -> u32 {
         self.hosts.get(host).copied().unwrap_or_default()
     }
@@ -237,9 +213,7 @@ impl Race {
     fn refusal(&mut self, prefetch: &Prefetch) -> Option<PrefetchEnd> {
         let RaceLimits { parallel_max, per_host_max, respect_rate_limits, .. } = self.limits;
         let host = prefetch.host.as_deref().filter(|_| respect_rate_limits);
-        if self.ended {
-            Some(PrefetchEnd::Cancelled)
-        } else if self.is_fetched(&prefetch.request) {
+        if self.is_fetched(&prefetch.request) {
             Some(PrefetchEnd::AlreadyFetched)
         } else if self.in_flight >= parallel_max {
             Some(PrefetchEnd::MaxParallelReached)

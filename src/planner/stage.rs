@@ -33,7 +33,6 @@ use crate::settings::{Enrichment, Settings, SettingsFile, what_if};
 
 const NUMBERS: &str = "planner.toml";
 
-/// Everything that planners are judged on.
 pub struct PlannerStage {
     pub file: SettingsFile,
     pub settings: Settings,
@@ -42,7 +41,6 @@ pub struct PlannerStage {
     pub values: CallValues,
     pub tools: Names,
     pub split: PlannerSplit,
-    /// By session: whether it is judged.
     pub judged: Vec<bool>,
     /// What the prompts name, where they were read.
     pub intents: Option<Intents>,
@@ -88,7 +86,6 @@ pub struct Planner {
     pub kind: PlannerKind,
 }
 
-/// How it plans.
 pub enum PlannerKind {
     Published,
     ByLink,
@@ -185,7 +182,6 @@ struct SweepPointValues {
     probability_min: Option<f64>,
 }
 
-/// All combinations.
 pub struct SweepGrid {
     pub keys: Vec<String>,
     cells: Vec<SweepPointValues>,

@@ -32,7 +32,6 @@ pub enum Level {
     User,
 }
 
-/// Where a value comes from.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ValueSource {
     pub level: Level,
@@ -53,7 +52,6 @@ pub enum LayerPrecedence {
 #[derive(Debug)]
 struct LayerValues {
     level: Level,
-    /// Where the model stands.
     place: String,
     leaves: Vec<(KeyPath, Value, String)>,
 }
@@ -104,7 +102,6 @@ impl ModelLayers {
         Ok(())
     }
 
-    /// Takes in the user's file.
     pub fn user(&mut self, file: &SettingsFile) {
         let Some(Value::InlineTable(tools)) = file.get(&KeyPath::from(["tools"])) else { return };
         for (tool, said) in &tools {
@@ -190,11 +187,9 @@ pub struct ModelProblem {
     pub key: KeyPath,
     /// Where it stands, if a layer says it.
     pub source: Option<ValueSource>,
-    /// What is odd about it.
     pub message: String,
 }
 
-/// The effective value models.
 #[derive(Debug)]
 pub struct ValueModels {
     models: BTreeMap<String, ValueModel>,

@@ -31,7 +31,6 @@ use crate::settings::tool_model::FollowUp;
 use crate::telemetry::effectiveness::needed;
 use crate::telemetry::log as event;
 
-/// A planner to be judged.
 #[derive(Clone, Copy)]
 pub struct JudgedPlanner<'a> {
     pub models: &'a ValueModels,
@@ -48,7 +47,6 @@ pub struct JudgedPlanner<'a> {
     pub enrichment: &'a Enrichment,
     /// How long calls take.
     pub latencies: &'a Latencies,
-    /// Arguments that each tool was seen to take.
     pub arguments_seen: &'a BTreeMap<String, BTreeSet<String>>,
     /// Which calls can run with one argument.
     pub runnable: &'a Runnable,
@@ -175,7 +173,7 @@ impl<'a> ContextWalk<'a> {
 
     /// What the host would have recorded, by the answer that set it off.
     fn traces(mut self, context: &PlannerContext) -> Vec<HostTrace> {
-        self.race.end(self.now_ms);
+        self.race.pass(self.now_ms);
         let known = &self.policy.known.names;
         let sent = self.watch.sent.iter().map(|sent| HostTrace {
             after: sent.moment.trigger,
@@ -406,10 +404,6 @@ impl<'a> ContextWalk<'a> {
         &self.policy.known.get(moment.from).links[moment.link as usize]
     }
 
-    fn bytes_per_token(&self) -> u32 {
-        self.policy.numbers.published.bytes_per_token
-    }
-
     fn send(&mut self, planned: Vec<Planned>) {
         let JudgedPlanner { known, latencies, numbers, .. } = *self.policy;
         let prefetch = |planned: &Planned| {
@@ -447,12 +441,12 @@ impl<'a> ContextWalk<'a> {
     fn hint_tokens(&self, records: &[usize]) -> u64 {
         let tools = records.iter().map(|&record| self.race.records()[record].prefetch.request.tool.as_str());
         let hint = prefetch_hint(tools, &self.policy.numbers.texts);
-        (hint.len() as f64 / f64::from(self.bytes_per_token())).round() as u64
+        (hint.len() as f64 / f64::from(self.policy.numbers.published.bytes_per_token)).round() as u64
     }
 
     fn finish(mut self, context: &PlannerContext, ledger: &mut PlannerLedger) {
-        self.race.end(self.now_ms);
-        let bytes_per_token = self.bytes_per_token();
+        self.race.pass(self.now_ms);
+        let bytes_per_token = self.policy.numbers.published.bytes_per_token;
         let calls_near = self.policy.numbers.judge.calls_near as usize;
         let mut chances: BTreeMap<Sym, f64> = BTreeMap::new();
         for sent in &self.watch.sent {
@@ -495,8 +489,9 @@ fn end_of(sent: &SentPrefetch, fate: RaceEnd) -> PrefetchEnd {
         RaceEnd::Late => PrefetchEnd::Late,
         _ if sent.ever == Match::Target => PrefetchEnd::Target,
         RaceEnd::Stale => PrefetchEnd::Stale,
-        RaceEnd::Cancelled | RaceEnd::InFlight => PrefetchEnd::Cancelled,
-        RaceEnd::Settled | RaceEnd::Unclaimed | RaceEnd::Refused(_) => PrefetchEnd::Wasted,
+        // The context ends.
+        RaceEnd::InFlight => PrefetchEnd::Cancelled,
+        RaceEnd::Settled | RaceEnd::Refused(_) => PrefetchEnd::Wasted,
     }
 }
 

@@ -28,13 +28,11 @@ pub(super) struct Clock {
     /// among each other, so that a window holds all of them or none.
     pub before: u32,
     pub step: u32,
-    /// Calls and prefetches.
     pub event: u32,
     /// Calls that may have changed something.
     pub shell: u32,
 }
 
-/// A prefetch that was sent out.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct SentPrefetch {
     pub moment: Opportunity,
@@ -57,7 +55,6 @@ pub(super) struct SentPrefetch {
     closed: bool,
 }
 
-/// A call that was declined.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Left {
     pub edge: PrefetchEdge,
@@ -103,7 +100,6 @@ impl LivePrefetches {
     }
 }
 
-/// What the watch of a context knows.
 pub(super) struct PrefetchWatch<'a, 'm> {
     told: ToldHistory<'a>,
     known: &'a KnownTools<'m>,
@@ -174,7 +170,6 @@ impl<'a, 'm> PrefetchWatch<'a, 'm> {
         });
     }
 
-    /// A call is declined.
     pub fn decline(&mut self, edge: PrefetchEdge, held: DeclineReason, input: u64) {
         self.recent_left.push(self.left.len() as u32);
         self.left.push(Left { edge, held, input, at: self.clock.call, exact: false, name: false });

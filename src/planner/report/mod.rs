@@ -40,7 +40,6 @@ pub struct PlannerBacktest {
     /// Start of the first session that was judged.
     #[serde(rename = "judged_from_ms")]
     pub judged_from: Option<Millis>,
-    /// Whether the planner is switched on in the configuration.
     #[serde(rename = "enrichment_enabled")]
     pub enabled: bool,
 }
@@ -75,12 +74,10 @@ pub struct Metric {
     /// Interval over sessions, or over calls (Wilson) where that is wider: either alone can be too sure, the one where few
     /// sessions have any, the other where one session has most of them.
     pub sessions: Option<(f64, f64)>,
-    /// What it should reach.
     pub target: Option<TargetFigure>,
 }
 
 impl Metric {
-    /// Its interval.
     pub fn ends(&self) -> (f64, f64) {
         self.sessions.unwrap_or((self.share.lower, self.share.upper))
     }
@@ -102,7 +99,6 @@ impl Metric {
 /// One edge, judged.
 #[derive(Clone, Debug, PartialEq)]
 pub struct EdgeRow {
-    /// Tool that answered.
     pub from: String,
     /// Tool that was called ahead.
     pub to: String,
@@ -119,7 +115,6 @@ pub struct PlannerSweepRow {
 }
 
 impl PlannerArm {
-    /// The hit rate.
     pub fn hit(&self) -> Share {
         Share::new(self.total.near.exact, self.total.sent())
     }
@@ -128,12 +123,21 @@ impl PlannerArm {
     pub fn net(&self) -> Net {
         let PrefetchTally { calls, unused_tokens, hint_tokens, .. } = self.total;
         let (saved, added) = (self.total.calls_saved(), self.total.calls_added());
-        Net { calls_off: calls, calls_on: calls - saved + added, saved, added, unused_tokens, hint_tokens }
+        Net {
+            calls_off: calls,
+            calls_on: calls - saved + added,
+            saved,
+            added,
+            calls_net: saved as i64 - added as i64,
+            tokens_net: -((unused_tokens + hint_tokens) as i64),
+            unused_tokens,
+            hint_tokens,
+        }
     }
 }
 
-/// The same sessions without and with a planner.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// The same sessions without and with a planner. Net is better where it is positive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Net {
     /// Calls that run without it.
     pub calls_off: u64,
@@ -143,9 +147,13 @@ pub struct Net {
     pub saved: u64,
     /// Calls that run for nothing or twice.
     pub added: u64,
+    pub calls_net: i64,
+    pub tokens_net: i64,
     /// Predicted tokens of answers that nobody used. They stay outside of the context.
+    #[serde(skip)]
     pub unused_tokens: u64,
     /// Tokens of hints, which stand in the context.
+    #[serde(skip)]
     pub hint_tokens: u64,
 }
 

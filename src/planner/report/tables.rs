@@ -71,7 +71,6 @@ pub fn write(out: &mut dyn Write, report: &PlannerReport, format: TableFormat, w
     Ok(())
 }
 
-/// The metrics with their targets, planner by planner.
 fn targets(report: &PlannerReport) -> Table {
     let columns = ["figure", "planner", "#share", "#95 %", "#of", "#target", "reached"];
     let mut table = Table::new(&columns);
@@ -314,7 +313,7 @@ fn words(arm: &PlannerArm) -> String {
 
 /// "−66 calls (12 saved, 78 added; 1,300 instead of 1,234), 45,000 tokens of cost (45,000 of unused results, 0 of hints)"
 pub fn net(arm: &PlannerArm) -> String {
-    let Net { calls_off, calls_on, saved, added, unused_tokens, hint_tokens } = arm.net();
+    let Net { calls_off, calls_on, saved, added, unused_tokens, hint_tokens, .. } = arm.net();
     let sign = if saved >= added { '+' } else { '−' };
     format!(
         "{sign}{} calls ({} saved, {} added; {} instead of {}), {} tokens of cost ({} of unused results, {} of hints)",

@@ -99,7 +99,6 @@ fn scored(example: &JudgedCandidate, table: &LinkCounts, own: &LinkCounts, numbe
     }
 }
 
-/// What was learned and how it does.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Learned {
     /// Learned and judged within the next few calls.
@@ -161,7 +160,6 @@ impl Scored {
     }
 }
 
-/// What comes of one threshold.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ThresholdPoint {
     /// Candidates with at least this score are fetched.
@@ -193,7 +191,6 @@ pub fn thresholds(step: f64) -> Vec<f64> {
     (0..=steps as u32).map(|number| f64::from(number) / steps).collect()
 }
 
-/// The points of these thresholds.
 pub fn curve(scored: &[Scored], thresholds: &[f64], resampling: &Resampling) -> Vec<ThresholdPoint> {
     thresholds.iter().map(|threshold| point(scored, *threshold, resampling)).collect()
 }

@@ -39,7 +39,6 @@ pub struct SelectivityThresholds {
     pub rank_ends: Vec<u32>,
     /// Trials before a cell is believed.
     pub trials_min: u64,
-    /// Distance of the thresholds that are tried.
     pub threshold_step: f64,
 }
 
@@ -150,7 +149,6 @@ pub fn examples(
 pub struct Selective<'a> {
     pub learned: &'a Selectivity,
     pub numbers: &'a SelectivityThresholds,
-    /// The names behind moments.
     pub named: Named<'a>,
 }
 

@@ -119,7 +119,6 @@ fn cells(learned: &Learned, numbers: &SelectivityThresholds) -> Table {
         .table()
 }
 
-/// Everything as JSON.
 pub fn json(learned: &Learned, numbers: &SelectivityThresholds) -> Value {
     let backtest = &learned.backtest;
     let cells = backtest.table.believed(numbers).map(|(link, cell, counts)| {

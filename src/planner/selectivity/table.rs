@@ -18,7 +18,6 @@ pub struct FollowUpLink {
     pub from: String,
     /// Live name of the tool that may be called next.
     pub to: String,
-    /// The argument that the answer supplies.
     pub argument: String,
 }
 
@@ -73,7 +72,6 @@ impl SubAssign for CandidateCounts {
     }
 }
 
-/// What the counts say of a candidate.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Estimate {
     pub cell: FeatureCell,
@@ -87,7 +85,6 @@ impl Estimate {
     }
 }
 
-/// Counts by link and cell.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct LinkCounts {
     /// Of every link all cells that had a candidate, the one of all candidates included.
@@ -184,7 +181,6 @@ pub enum Feature {
 }
 
 impl Feature {
-    /// The number of the group in which a candidate falls, from 0.
     pub fn group(self, features: &Features, numbers: &SelectivityThresholds) -> u8 {
         match self {
             Self::Found => place(features.found, &numbers.found_ends),
@@ -194,7 +190,6 @@ impl Feature {
         }
     }
 
-    /// The names of its groups, by number.
     pub fn groups(self, numbers: &SelectivityThresholds) -> Vec<String> {
         match self {
             Self::Found => ranges(&numbers.found_ends),
@@ -226,7 +221,6 @@ fn ranges(ends: &[u32]) -> Vec<String> {
 pub struct FeatureCell(pub Vec<u8>);
 
 impl FeatureCell {
-    /// The finest cell of a candidate.
     pub fn finest(features: &Features, numbers: &SelectivityThresholds) -> Self {
         Self(numbers.features.iter().map(|feature| feature.group(features, numbers)).collect())
     }
