@@ -43,11 +43,10 @@ use crate::telemetry::log::EventLog;
 /// Name of the statistic that the selective planner stands on.
 const SELECTIVE_TABLE: &str = "selective table";
 
-/// All planners.
 pub fn planners(stage: &PlannerStage, data: &Data) -> Result<Vec<Planner>> {
     let annotations = Annotations::load(data)?;
     let found = mined(stage, data, &annotations)?;
-    let selective = mined_models(stage, &annotations, &found, &|_, _| true)?;
+    let selective = mined_models(stage, &annotations, &found)?;
     let numbers = data.read(SHEET, SelectivityThresholds::parse)?;
     let learned = selectivity(stage, &selective, &numbers);
     Ok(vec![
@@ -58,7 +57,7 @@ pub fn planners(stage: &PlannerStage, data: &Data) -> Result<Vec<Planner>> {
             kind: PlannerKind::Published,
         },
         configured(stage, data)?,
-        mined_planner(stage, &annotations, &found, &|_, _| true)?,
+        mined_planner(stage, &annotations, &found)?,
         Planner {
             name: SELECTIVE,
             about: "mined links, each call by what its result looks like, from the threshold on that the training sessions set",
@@ -68,32 +67,19 @@ pub fn planners(stage: &PlannerStage, data: &Data) -> Result<Vec<Planner>> {
     ])
 }
 
-/// The planner with the mined links that pass.
-pub fn mined_planner(
-    stage: &PlannerStage,
-    annotations: &Annotations,
-    found: &[Finding],
-    passes: &dyn Fn(&str, &str) -> bool,
-) -> Result<Planner> {
+pub fn mined_planner(stage: &PlannerStage, annotations: &Annotations, found: &[Finding]) -> Result<Planner> {
     Ok(Planner {
         name: MINED,
         about: "links, sizes and projections mined on the training sessions, expected value",
-        models: mined_models(stage, annotations, found, passes)?,
+        models: mined_models(stage, annotations, found)?,
         kind: PlannerKind::ByLink,
     })
 }
 
-/// What was mined, with the links that pass, over the shipped value models.
-fn mined_models(
-    stage: &PlannerStage,
-    annotations: &Annotations,
-    found: &[Finding],
-    passes: &dyn Fn(&str, &str) -> bool,
-) -> Result<ValueModels> {
+/// What was mined, over the shipped value models.
+fn mined_models(stage: &PlannerStage, annotations: &Annotations, found: &[Finding]) -> Result<ValueModels> {
     let empty = empty()?;
-    let mut found = found.to_vec();
-    only_links(&mut found, passes);
-    let file = SettingsFile::parse(&empty.path, &Proposal::new(&empty, found, annotations)?.text)?;
+    let file = SettingsFile::parse(&empty.path, &Proposal::new(&empty, found.to_vec(), annotations)?.text)?;
     let mut layers = layers(stage, annotations)?;
     layers.user(&file);
     layers.resolve(LayerPrecedence::ByField)
@@ -253,7 +239,7 @@ pub fn prefetching(stage: &PlannerStage, data: &Data) -> Result<Prefetching> {
     }
     let annotations = Annotations::load(data)?;
     let [said, mut to_file] = said_to([&empty()?, &stage.file], stage, data, &annotations)?;
-    let mined = mined_planner(stage, &annotations, &said, &|_, _| true)?;
+    let mined = mined_planner(stage, &annotations, &said)?;
     let ledgers = judge.ledgers(&mined);
     found.all = judge.fetched(&ledgers, None);
     let known = [&configured.models, &mined.models].map(|models| KnownTools::new(models, stage.told(), &stage.numbers));
