@@ -147,7 +147,6 @@ enum Kept {
     Shared { has_pseudonyms: bool },
 }
 
-/// The arguments of the innermost command.
 fn innermost(mut matches: &ArgMatches) -> &ArgMatches {
     while let Some((_, inner)) = matches.subcommand() {
         matches = inner;
@@ -155,7 +154,6 @@ fn innermost(mut matches: &ArgMatches) -> &ArgMatches {
     matches
 }
 
-/// `--lake`.
 fn lake_of(matches: &ArgMatches) -> Option<PathBuf> {
     innermost(matches).try_get_one::<PathBuf>("lake").ok().flatten().cloned()
 }

@@ -66,7 +66,6 @@ impl ExaminedLine {
 /// What is told of figures alone.
 const COUNTED: [&str; 5] = ["files", "sidecars", "kept", "sessions", "reach"];
 
-/// What an examination found.
 struct Examined {
     lines: Vec<ExaminedLine>,
     /// The relative places that were looked at.

@@ -128,7 +128,6 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Cuts the body to a budget.
 fn fit(args: &Args, request: &BudgetRequest<'_>, counter: &mut Counter, context: &mut Context<'_>) -> Result<()> {
     let BudgetRequest { text, shape, budget, .. } = *request;
     let fitted = budget::fit(request, &mut |text| counter.count(text)).map_err(|unfit| match unfit {
@@ -179,7 +178,6 @@ fn format_named(name: &str) -> Result<&'static encode::Format> {
     encode::find(name).map(|(_, format)| format).ok_or_else(known)
 }
 
-/// The body in one format.
 fn encoded(format: &encode::Format, subject: &Subject<'_>, params: Params) -> Result<String> {
     match encode::attempt(format, subject, params) {
         EncodeAttempt::Proven(text) => Ok(text),

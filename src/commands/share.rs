@@ -120,7 +120,6 @@ struct WrittenWeeks {
     without: [u64; 2],
 }
 
-/// Writes the weeks that were not shared before.
 fn write(
     args: &Args,
     (directory, user): (&Path, &str),
@@ -226,7 +225,6 @@ fn user(args: &Args, context: &Context<'_>) -> Result<String> {
     Ok(user)
 }
 
-/// What is asked of the timeline.
 const DETAIL: TimelineDetail = TimelineDetail { tokens: false, words: true, values: false };
 
 /// What every session would have cost under the settings that a team asks about (`--what-if`). An error if no log can

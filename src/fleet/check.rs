@@ -44,7 +44,6 @@ fn place(subject: &CountSubject) -> String {
     if kind == EDGE { format!("{kind} {name} → {other} at lag {lag}") } else { format!("{kind} {name}") }
 }
 
-/// A row by itself.
 fn plausible(row: &Count, naming: &FleetNaming, limits: &FleetLimits) -> ContributionResult<()> {
     let Count { subject, measure, bin, count } = row;
     let Some(form) = form(&subject.kind, measure) else { return Err("there is no such measure".to_owned()) };
@@ -143,7 +142,6 @@ pub fn counted(
     Ok(counts)
 }
 
-/// A row by itself.
 fn plausible_call(call: &LightCall, naming: &FleetNaming, limits: &FleetLimits) -> ContributionResult<()> {
     for (number, name) in Number::ALL {
         let (least, most) = bounds(number, limits);

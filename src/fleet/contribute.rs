@@ -22,7 +22,6 @@ use crate::telemetry::log::EventLog;
 pub struct ShareGuide<'a> {
     pub naming: &'a FleetNaming,
     pub limits: &'a FleetLimits,
-    /// Pseudonym of the person.
     pub user: &'a str,
     pub now_ms: Millis,
 }
@@ -44,7 +43,6 @@ pub struct Alternative {
 pub struct PersonWeek {
     /// What is added to a pool.
     pub contribution: Contribution,
-    /// The calls that are counted in it, as they leave.
     pub calls: Vec<LightCall>,
 }
 

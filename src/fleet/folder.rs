@@ -44,11 +44,9 @@ pub fn light_place(directory: &Path, user: &str, week: &str) -> PathBuf {
 /// A contribution that can be pooled.
 #[derive(Debug, Clone)]
 pub struct PooledFile {
-    /// Pseudonym of the person.
     pub user: String,
     /// Monday of the week.
     pub week: String,
-    /// Digest of the file.
     pub digest: String,
     pub marks: Vec<String>,
     pub counts: BinCounts,

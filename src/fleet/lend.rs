@@ -446,9 +446,7 @@ impl Whose {
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Shares {
     pub own: u64,
-    /// Lent by the team.
     pub team: u64,
-    /// Lent by a provider.
     pub provider: u64,
     /// The fewest people on whom a row of the team stands.
     pub people: i64,
@@ -468,12 +466,10 @@ impl Shares {
         Self { own, team: from_team as u64, provider: from_provider as u64, people: team.1 }
     }
 
-    /// All that others lend.
     pub fn lent(&self) -> u64 {
         self.team + self.provider
     }
 
-    /// Whose they are, in words.
     pub fn words(&self) -> String {
         let mut words = format!("of {} observations {} are own", self.own + self.lent(), self.own);
         if self.team > 0 {

@@ -233,7 +233,6 @@ struct StepTool {
     event: usize,
 }
 
-/// Every use of a tool, by chain and step.
 fn uses(log: &EventLog) -> Vec<StepTool> {
     let mut uses = Vec::with_capacity(log.events.len());
     let mut start = 0;

@@ -2,18 +2,14 @@
 
 use crate::base::body_shape::BodyShape;
 
-/// An endpoint.
 pub const ENDPOINT: &str = "endpoint";
-/// A tool.
 pub const TOOL: &str = "tool";
 /// One tool after another.
 pub const EDGE: &str = "edge";
 /// Another setting of the client or of the cache.
 pub const WHAT_IF: &str = "what_if";
 
-/// Sessions.
 pub const SESSIONS: &str = "sessions";
-/// Responses.
 pub const CALLS: &str = "calls";
 /// Responses that their context was shown before.
 pub const REPEATS: &str = "repeats";
@@ -21,7 +17,6 @@ pub const REPEATS: &str = "repeats";
 pub const DISTANCE: &str = "distance";
 /// Bytes of a response.
 pub const BYTES: &str = "bytes";
-/// Shape of a response.
 pub const SHAPE: &str = "shape";
 /// Inner formats of a response.
 pub const INNER_FORMAT: &str = "inner_format";
@@ -56,7 +51,6 @@ pub enum BinForm {
 
 /// The bin of all kinds that are too rare to tell.
 pub const OTHER: u32 = 999;
-/// Inner formats.
 pub const FORMATS: u32 = 14;
 
 /// All measures of a kind of subject, the one first by which people are weighed.

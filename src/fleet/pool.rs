@@ -24,7 +24,6 @@ pub struct Pooled {
     pub weeks: BTreeMap<String, (u64, u64)>,
     /// Subjects of all weeks that are told, and that are not.
     pub subjects: (u64, u64),
-    /// Things to tell.
     pub notes: Vec<String>,
 }
 

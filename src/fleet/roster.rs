@@ -20,9 +20,7 @@ pub type Batch = BTreeMap<String, String>;
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Roster {
-    /// Version of this file.
     pub schema_version: u32,
-    /// Batches of each week, in the order in which they were made.
     pub weeks: BTreeMap<String, Vec<Batch>>,
 }
 

@@ -73,7 +73,6 @@ impl Summed {
         self.shares.get(measure).copied()
     }
 
-    /// The bins of a measure.
     pub fn bins(&self, measure: &str) -> Vec<(u32, f64)> {
         let all = self.counts.range((measure.to_owned(), 0)..=(measure.to_owned(), u32::MAX));
         all.map(|((_, bin), count)| (*bin, *count)).collect()

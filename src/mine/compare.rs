@@ -140,7 +140,6 @@ fn p_of_sizes(a: &SizeSide, b: &SizeSide, (k_a, k_b): (u64, u64)) -> Option<f64>
 pub struct Side {
     /// Pairs by tools and lag, and the sessions with one where they are known.
     pub edges: BTreeMap<(String, String, u32), (u64, Option<u64>)>,
-    /// Sizes of answers by tool.
     pub sizes: BTreeMap<String, SizeSide>,
 }
 
@@ -174,7 +173,6 @@ impl Side {
     }
 }
 
-/// The sizes of all answers, by tool.
 fn sizes_of_answers(
     input: &mut Input,
     concurrency: Concurrency,
@@ -196,7 +194,6 @@ fn sizes_of_answers(
     chars
 }
 
-/// Sizes of the answers of one tool.
 #[derive(Clone, Debug, Default)]
 pub struct SizeSide {
     /// Answers.
@@ -213,7 +210,6 @@ pub struct SizeSide {
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, strum::IntoStaticStr)]
 #[strum(const_into_str, serialize_all = "snake_case")]
 pub enum ComparedKind {
-    /// A follow-up.
     Edge,
     Size,
 }
@@ -241,7 +237,6 @@ pub struct ComparedRow {
     pub p: Option<f64>,
     /// The same after Benjamini–Hochberg.
     pub q: Option<f64>,
-    /// Whether the change is more than chance.
     pub changed: bool,
 }
 

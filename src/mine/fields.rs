@@ -53,7 +53,6 @@ struct AnswerField {
 }
 
 impl CallFields {
-    /// Those of all files.
     pub fn of(files: impl Iterator<Item = FileTimeline>) -> Self {
         let mut fields = Self::default();
         files.for_each(|file| fields.add(&file));
@@ -158,7 +157,6 @@ pub struct ToolFields {
     pub tokens_not_followed: u64,
 }
 
-/// One field of a tool.
 #[derive(Serialize, Deserialize, Default, Debug, Clone)]
 pub struct FieldUse {
     /// Tool, as in [`ToolFields::tool`].

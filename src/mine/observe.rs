@@ -54,7 +54,6 @@ pub struct EventSums {
     bytes: ValueCounts,
     /// Stack distances of repeats, by endpoint.
     distances: ValueCounts,
-    /// Depths of nested objects.
     depths: ValueCounts,
     contexts: ContextSums,
 }
@@ -225,7 +224,6 @@ fn fetched(part: &LogPart<'_>) -> BTreeMap<Sym, (u64, u64)> {
     fetched
 }
 
-/// What follows from the sums of one endpoint.
 fn summed(sums: &[EndpointSum]) -> Fingerprint {
     let total = |of: &dyn Fn(&EndpointSum) -> u64| sums.iter().map(of).sum::<u64>();
     let weigh = |of: &dyn Fn(&EndpointSum) -> u64| sums.iter().map(|sum| sum.weight * of(sum) as f64).sum::<f64>();
@@ -270,7 +268,6 @@ fn layer_tokens(sum: &EndpointSum) -> LayerTokens {
     tokens
 }
 
-/// The share of each shape, by name.
 fn shape_mix(sums: &[EndpointSum], calls: f64) -> Vec<(String, f64)> {
     let mut weights: BTreeMap<&str, f64> = BTreeMap::new();
     for sum in sums {
@@ -379,7 +376,6 @@ fn profile(sums: &EventSums, guide: &EventGuide<'_>, bytes: &[ValueCount]) -> Ev
     }
 }
 
-/// How a session was worked in.
 pub fn class_of(session: &SessionUse) -> AgentClass {
     classify_agent(session.calls, session.read_calls, session.compactions)
 }

@@ -14,7 +14,6 @@ use crate::report::table::{Table, TableBuilder};
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Quality {
     pub count: u64,
-    /// Files with at least one case.
     pub files: u64,
     /// `file:line` of the first case.
     pub first: String,
@@ -48,7 +47,6 @@ pub fn of_files<'d>(files: impl Iterator<Item = (String, &'d Damage)>) -> BTreeM
     out
 }
 
-/// The table for people.
 pub fn table(quality: &BTreeMap<Reason, Quality>) -> Table {
     TableBuilder::of(quality)
         .text("reason", |(reason, _)| reason.into_str().to_owned())

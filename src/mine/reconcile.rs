@@ -17,7 +17,6 @@ use crate::mine::totals::{self, Totals};
 
 /// What there is to reconcile: the same logs as each report sees them, without any window.
 pub struct Reconciled<'a> {
-    /// The rows of all files.
     pub corpus: &'a Corpus,
     /// Which files another one says all of ([`crate::logs::assemble::standings_of`]).
     pub standings: &'a IdMap<Id, FileStanding>,
@@ -34,7 +33,6 @@ pub struct Reconciled<'a> {
     pub without_timeline: &'a IdSet<Id>,
 }
 
-/// One line of a sum.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct SumStep {
     /// What it adds; negative: what it takes away.
@@ -85,7 +83,6 @@ const REPLAY: &str = "replay";
 const POLICIES: &str = "what-if";
 const BILL: &str = "cost, session, the page";
 
-/// All sums.
 pub fn reconcile(books: &Reconciled<'_>) -> Vec<Sum> {
     [calls(books), responses(books), messages(books), sessions(books)].concat()
 }

@@ -103,7 +103,6 @@ fn judge_tool(promise: Promise, bound: u32, tool: Sym, later: &[SessionSizes], s
     }
 }
 
-/// The answers of some sessions, tool by tool.
 fn by_tool(sessions: &[SessionSizes]) -> BTreeMap<Sym, Vec<u32>> {
     let mut tools: BTreeMap<Sym, Vec<u32>> = BTreeMap::new();
     for (tool, bytes) in sessions.iter().flat_map(|session| &session.bytes) {

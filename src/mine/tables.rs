@@ -169,7 +169,6 @@ pub fn volumes(rows: &[Volume]) -> Listing {
         .finish()
 }
 
-/// All columns of patterns.
 pub fn patterns(rows: &[PatternCount], all_tokens: u64) -> Listing {
     let columns = Columns::of(rows).count("number", |row| row.number.into()).text("pattern", |row| row.id.clone());
     counts!(columns, calls, matches, sessions, tokens)
@@ -179,7 +178,6 @@ pub fn patterns(rows: &[PatternCount], all_tokens: u64) -> Listing {
         .finish()
 }
 
-/// Patterns for people.
 pub fn patterns_overview(rows: &[PatternCount], all_tokens: u64) -> Table {
     TableBuilder::of(rows)
         .number("", |row| row.number.to_string())
@@ -193,7 +191,6 @@ pub fn patterns_overview(rows: &[PatternCount], all_tokens: u64) -> Table {
         .table()
 }
 
-/// All columns of sessions.
 pub fn sessions(rows: &[SessionRowSummary]) -> Listing {
     let columns = Columns::of(rows)
         .text("session", |row| row.session.clone())

@@ -131,7 +131,6 @@ pub fn calls(history: &History, names: &Names, guide: &ToolGuide<'_>) -> (Vec<Mi
     (out, servers)
 }
 
-/// What a call says by itself.
 fn plain(call: &Call, guide: &ToolGuide<'_>) -> MinedCall {
     let exact = guide.exact.get(&call.body).copied();
     let estimated = (f64::from(call.bytes) / guide.bytes_per_token).ceil() as u32;

@@ -17,7 +17,6 @@ use crate::replay::scenario::{EndpointPolicy, Scenario};
 use crate::replay::stack::fallback;
 use crate::replay::tape::{Tape, TapeEntry, ToolKind};
 
-/// One response.
 #[derive(Clone, Copy, PartialEq)]
 pub(super) struct DedupStep {
     /// Names the body.

@@ -146,7 +146,6 @@ impl<'p> PieceBaseline<'p> {
 struct TapeSegment {
     session: u32,
     responses: Range<usize>,
-    /// Its endpoints, sorted.
     endpoints: Vec<u32>,
 }
 
@@ -157,7 +156,6 @@ impl TapeSegment {
     }
 }
 
-/// The segments of a tape in which `key` stays the same.
 fn segments(tape: &Tape, key: impl Fn(&Response) -> (u32, u32, u32)) -> Vec<TapeSegment> {
     let mut start = 0;
     let groups = tape.responses.chunk_by(|a, b| key(a) == key(b));

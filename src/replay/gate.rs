@@ -16,7 +16,6 @@ use crate::report::sharing::told_place;
 use crate::report::table::{TableBuilder, TableFormat};
 use crate::settings::write_output;
 
-/// Version of the baseline file.
 const SCHEMA_VERSION: u32 = 1;
 /// Endpoints below this share of all baseline tokens are too small to gate a build.
 const ENDPOINT_SHARE_MIN: f64 = 0.01;
@@ -44,10 +43,8 @@ struct Baseline {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pseudonyms: Option<String>,
     tokens: String,
-    /// Who runs the pipeline.
     #[serde(default)]
     reach: Option<String>,
-    /// By name of the arm.
     arms: BTreeMap<String, ArmBaseline>,
 }
 
@@ -94,7 +91,6 @@ struct GateLine {
 
 /// What a replay is held against.
 pub struct Bar<'a> {
-    /// The baseline file.
     pub path: &'a Path,
     /// Percentage points that savings may lose.
     pub max_regression_pct: f64,
@@ -214,7 +210,6 @@ impl ReplayGate {
         self.lines.iter().filter(|line| line.worse)
     }
 
-    /// Fields of the JSON report.
     pub fn json(&self) -> Value {
         json!({
             "baseline": self.path.shown(),
@@ -227,7 +222,6 @@ impl ReplayGate {
         })
     }
 
-    /// Writes the comparison for people.
     pub fn write(
         &self,
         out: &mut dyn Write,

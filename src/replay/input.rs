@@ -247,7 +247,6 @@ pub fn endpoint(words: &Vocabulary, annotations: &Annotations, tool: &str, class
     Endpoint { tool: tool.to_owned(), class: class.to_owned(), kind: tool_kind(words, tool), shipped }
 }
 
-/// What a tool does with files.
 fn tool_kind(words: &Vocabulary, tool: &str) -> ToolKind {
     if words.file_read_tools.contains(tool) {
         ToolKind::FileRead

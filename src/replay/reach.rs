@@ -73,7 +73,6 @@ struct ReachRules {
 /// Who could run the pipeline, and who does here.
 #[derive(Debug)]
 pub struct Reaches {
-    /// All of them, the widest last.
     pub all: Vec<Reach>,
     chosen: usize,
 }
@@ -96,7 +95,6 @@ impl Reaches {
         self.chosen
     }
 
-    /// Who runs the pipeline.
     pub fn chosen(&self) -> &Reach {
         &self.all[self.chosen]
     }

@@ -30,7 +30,6 @@ pub struct Windows {
     starts: Vec<u32>,
     /// By body its lines, unpacked, once somebody asks for them ([`Windows::unpack_lines_of`]); nothing of the others.
     lines: Vec<Box<[BodyLine]>>,
-    /// Distinct windows.
     count: u32,
 }
 
@@ -89,7 +88,6 @@ impl Windows {
         self.starts.push(self.numbers.len() as u32);
     }
 
-    /// The lines of a body, if they were unpacked.
     pub fn lines_of(&self, body: u32) -> &[BodyLine] {
         self.lines.get(body as usize).map_or(&[], |lines| lines)
     }

@@ -39,7 +39,6 @@ pub struct Savings {
 }
 
 impl Tally {
-    /// Adds one response.
     pub fn add(&mut self, layer: LayerId, baseline: u64, sent: u64) {
         let layer = layer as usize;
         self.responses[layer] += 1;
@@ -47,7 +46,6 @@ impl Tally {
         self.sent[layer] += sent;
     }
 
-    /// Adds another tally.
     pub fn absorb(&mut self, other: &Self) {
         for layer in 0..4 {
             self.responses[layer] += other.responses[layer];
@@ -66,22 +64,18 @@ impl Tally {
         self.baseline.iter().sum()
     }
 
-    /// Their tokens as sent.
     pub fn sent(&self) -> u64 {
         self.sent.iter().sum()
     }
 
-    /// Tokens saved by one layer.
     pub fn saved_by(&self, layer: LayerId) -> u64 {
         self.baseline[layer as usize].saturating_sub(self.sent[layer as usize])
     }
 
-    /// Tokens saved by the encoders.
     pub fn saved_by_encoders(&self) -> u64 {
         self.saved_by(LayerId::L1) + self.saved_by(LayerId::L2)
     }
 
-    /// Tokens saved.
     pub fn saved(&self) -> u64 {
         self.baseline().saturating_sub(self.sent())
     }
@@ -119,11 +113,8 @@ impl Tally {
 #[derive(Clone, PartialEq, Default, Debug)]
 pub struct Ledger {
     pub total: Tally,
-    /// By endpoint of the tape.
     pub endpoints: Vec<Tally>,
-    /// By number of the shape.
     pub shapes: Vec<Tally>,
-    /// By session of the tape.
     pub sessions: Vec<Tally>,
     /// By number of the format, for what L1 and L2 sent.
     pub formats: Vec<Tally>,
@@ -209,7 +200,6 @@ pub struct Bounds {
     pub clairvoyant: u64,
     /// With room for everything.
     pub unlimited: u64,
-    /// Repeats, whatever their size.
     pub repeats: u64,
 }
 

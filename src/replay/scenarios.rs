@@ -25,20 +25,16 @@ pub struct ScenarioChanges<'a> {
     pub sweep: &'a [String],
     pub agent_profile: Option<&'a str>,
     pub model: Option<&'a str>,
-    /// Who runs the pipeline.
     pub reach: Option<&'a str>,
 }
 
 /// The configurations of one run.
 pub struct Scenarios {
-    /// The files, first and second.
     pub files: Vec<SettingsFile>,
     pub keys: Vec<String>,
     /// One cell per configuration.
     pub cells: Vec<GridCell>,
-    /// The model of every session, if told.
     pub model: Option<String>,
-    /// Who runs the pipeline.
     pub reaches: Reaches,
 }
 

@@ -49,7 +49,6 @@ fn judge(facts: &RuleFacts<'_>, sheet: &RuleThresholds) -> Result<Vec<Finding>> 
     finding(facts.wants(key, Value::Array(with_extended(listed))), "text_share_min")
 }
 
-/// Share of responses that are text of some kind.
 fn text_share(mix: &[(String, f64)]) -> f64 {
     let is_text = |shape: &str| {
         use BodyShape::{BulletList, CodeBlock, NumberedList, Prose};

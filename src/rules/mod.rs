@@ -59,7 +59,6 @@ pub struct Rule {
     pub id: &'static str,
     /// Name of its files: "p1_model"; the one in `rules/docs/` says what it looks at, why, when it stays quiet.
     pub file: &'static str,
-    /// What it decides, in one line.
     pub summary: &'static str,
     pub speaks: Speaks,
     pub judge: fn(&RuleFacts<'_>, &RuleThresholds) -> Result<Vec<Finding>>,
@@ -102,7 +101,6 @@ pub static REGISTER: &[&Rule] = &[
     &e1_extended_formats::RULE,
 ];
 
-/// What rules may read.
 pub struct RuleFacts<'a> {
     /// Texts of the symbols in the rows below.
     pub names: &'a Names,
@@ -127,7 +125,6 @@ pub struct RuleFacts<'a> {
     pub families: &'a [p1_model::ModelFamily],
     /// Recorded responses summed up: endpoints, tools, the whole.
     pub observed: &'a Observed,
-    /// The configuration as it is.
     pub current: &'a View<'a>,
 }
 
@@ -181,7 +178,6 @@ impl<'a> RuleFacts<'a> {
     }
 }
 
-/// The numbers of one rule.
 pub struct RuleThresholds(DataFile);
 
 impl RuleThresholds {
@@ -190,7 +186,6 @@ impl RuleThresholds {
         data.file(&format!("{file}.toml")).map(Self)
     }
 
-    /// The numbers, typed.
     pub fn thresholds<T: DeserializeOwned>(&self) -> Result<T> {
         self.0.parsed()
     }
@@ -234,7 +229,6 @@ pub fn judge_events(
 pub struct DocumentedRule {
     pub id: &'static str,
     pub name: &'static str,
-    /// What it decides, in one line.
     pub summary: &'static str,
     /// What it looks at, why, when it stays quiet, an example.
     pub docs: &'static str,

@@ -187,7 +187,6 @@ fn variant(key: &KeyPath, name: &str, family: &ModelFamily, window: u32, used: &
     values.into_iter().map(propose).collect()
 }
 
-/// The shipped model families.
 pub fn families(data: &Data) -> Result<Vec<ModelFamily>> {
     let file = data.file("models.toml")?;
     let families = file.parsed::<Families>()?.model.into_iter();

@@ -213,7 +213,6 @@ fn evidence(facts: &RuleFacts<'_>, row: &FamilyRatio, seat: Option<&Seat>, sheet
     Evidence::of(counts + &now, row.increments).by(sheet.cite("half_width_max"))
 }
 
-/// How the family is counted now.
 fn present(current: &View<'_>, row: &FamilyRatio, seat: &Seat) -> String {
     let Seat { tokenizer, ratio, .. } = seat;
     let bpe = current.text(&tokenizers().child(tokenizer).child("bpe")).unwrap_or_default();

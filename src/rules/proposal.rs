@@ -26,7 +26,6 @@ const TITLE: &str = "# Read by the devboy pipeline in an MCP host; ";
 pub struct Proposal {
     /// All findings; a proposal for a pinned key has become a hold.
     pub findings: Vec<Finding>,
-    /// The new text of the file.
     pub text: String,
     /// The unified diff; empty when nothing changes.
     pub diff: String,
@@ -59,7 +58,6 @@ impl Proposal {
         self
     }
 
-    /// Whether anything would change.
     pub fn is_change(&self) -> bool {
         !self.diff.is_empty()
     }
@@ -198,7 +196,6 @@ fn entry_of(key: &KeyPath) -> Option<KeyPath> {
     (key.0.len() > length).then(|| KeyPath(key.0[..length].to_vec()))
 }
 
-/// The data file.
 const SHEET: &str = "precedence.toml";
 
 /// Who has which key, and who wrote what stands there.

@@ -63,7 +63,6 @@ fn judge(facts: &RuleFacts<'_>, sheet: &RuleThresholds) -> Result<Vec<Finding>> 
     Ok(facts.observed.tools.iter().flat_map(|seen| tool(seen).run()).collect())
 }
 
-/// The judgement of one tool.
 struct CostModelJudge<'a> {
     facts: &'a RuleFacts<'a>,
     sheet: &'a RuleThresholds,
@@ -255,7 +254,6 @@ enum LinkFate {
 struct Links {
     tables: Vec<InlineTable>,
     words: Vec<String>,
-    /// Steps with the tool.
     steps: u64,
     refreshed: bool,
     removed: bool,

@@ -17,11 +17,8 @@ use crate::report::numbers::{counted, date, known, percent, thousands};
 use crate::report::table::{Table, TableBuilder};
 use crate::rules::t1_tools;
 
-/// Name of the bounds of follow-up probabilities.
 pub const FOLLOW_UPS: &str = "follow-up bounds";
-/// Name of typical sizes.
 pub const TYPICAL: &str = "typical sizes";
-/// Name of largest sizes.
 pub const LARGEST: &str = "largest sizes";
 
 /// `rules/backtest.toml`.
@@ -82,7 +79,6 @@ pub fn coverage(follow_ups: &FollowUps, sizes: &SizesBySession, numbers: &Follow
     ]
 }
 
-/// A row for each statistic.
 pub fn table(rows: &[PromiseCoverage]) -> Table {
     TableBuilder::of(rows)
         .text("statistic", |row| row.statistic.clone())
@@ -116,7 +112,6 @@ pub fn notes(tolerance: f64) -> [String; 3] {
     ]
 }
 
-/// Everything.
 pub fn json(rows: &[PromiseCoverage]) -> Value {
     let row = |row: &PromiseCoverage| {
         let share = row.share();

@@ -29,7 +29,6 @@ pub static RULE: Rule = Rule {
     judge,
 };
 
-/// The numbers of its sheet.
 pub fn link_numbers(data: &Data) -> Result<LinkNumbers> {
     RuleThresholds::of(RULE.file, data)?.thresholds()
 }
@@ -203,7 +202,6 @@ impl ToolJudge<'_> {
         here.max_by(|a, b| (a.top3, a.hits).cmp(&(b.top3, b.hits)).then_with(|| b.extractor.cmp(&a.extractor)))
     }
 
-    /// Where the projection of a link comes from.
     fn projection_words(&self, link: &FollowUp) -> Option<String> {
         let projection = link.projection.as_ref()?;
         Some(match self.mined(&link.tool) {

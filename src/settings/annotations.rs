@@ -8,7 +8,6 @@ use crate::base::data::{Data, PUBLISHED_ANNOTATIONS};
 use crate::base::error::Result;
 use crate::settings::tool_model::ToolModel;
 
-/// All shipped annotations.
 #[derive(Debug, Default)]
 pub struct Annotations {
     files: Vec<(String, AnnotationFile)>,
@@ -34,7 +33,6 @@ pub struct Annotation {
 }
 
 impl Annotations {
-    /// Reads all annotation files.
     pub fn load(data: &Data) -> Result<Self> {
         Self::of_files(data, Data::names_in("annotations"))
     }

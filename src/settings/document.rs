@@ -137,11 +137,9 @@ const SUGGESTIONS_MAX: usize = 100;
 /// Something in the file that has no effect, or not the effect its author expects.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Warning {
-    /// 1-based line.
     pub line: usize,
     /// The key, spelled as in TOML.
     pub key: String,
-    /// What is odd about it.
     pub message: String,
     /// The key that was probably meant.
     pub suggestion: Option<String>,
@@ -149,7 +147,6 @@ pub struct Warning {
 
 struct OutlineCheck<'f> {
     outline: &'f DocumentOutline,
-    /// By line.
     problems: Vec<(usize, String)>,
     warnings: Vec<Warning>,
 }

@@ -25,11 +25,9 @@ use crate::settings::{Settings, SettingsFile, schema, values};
 static BUILT_IN: LazyLock<Value> = LazyLock::new(|| shipped(include_str!("../../rules/settings/defaults.toml")));
 static FALLBACKS: LazyLock<Value> = LazyLock::new(|| shipped(include_str!("../../rules/settings/fallbacks.toml")));
 
-/// Where a value comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Origin {
     Default,
-    /// The user's file.
     File {
         /// 1-based line.
         line: usize,
@@ -79,7 +77,6 @@ fn odd(file: &SettingsFile, cause: &toml_edit::de::Error) -> Error {
     Error::failed(format!("{}: the configuration does not fit together: {cause}", file.path.shown()))
 }
 
-/// The built-in tree as one value.
 pub(super) fn built_in_tree() -> &'static Value {
     &BUILT_IN
 }

@@ -23,9 +23,7 @@ pub struct Journal {
 pub struct JournalEntry {
     /// Eight hex digits that name it.
     pub id: String,
-    /// When it was written.
     pub at_ms: Millis,
-    /// Version of devboy.
     pub tool_version: String,
     /// The command: "tune analyze".
     pub command: String,
@@ -51,7 +49,6 @@ pub struct JournalEntry {
     /// What all of it together was expected to change of the bill, if it was simulated and is more than one change.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub together: Option<BillForecast>,
-    /// The entry that this one takes back.
     pub undoes: Option<String>,
     /// How to get from the text after to the text before, byte for byte.
     pub restore: Option<Restore>,
@@ -94,7 +91,6 @@ pub struct RuleInputs {
     pub until_ms: Option<Millis>,
 }
 
-/// One changed key.
 #[derive(Serialize, Deserialize, Clone, Debug, PartialEq, Default)]
 pub struct JournalChange {
     /// Id of the rule; empty for a key that changed in the wake of others.
@@ -202,11 +198,9 @@ pub struct Restore {
     pub at: usize,
     /// Its length in the text after, in bytes.
     pub put: usize,
-    /// What stood there before.
     pub taken: String,
 }
 
-/// What became of an entry.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct EntryStanding {
     /// Positions of the later entries that take it back and hold themselves.
@@ -253,7 +247,6 @@ impl Journal {
         self
     }
 
-    /// How each entry stands now.
     pub fn standings(&self) -> Vec<EntryStanding> {
         let mut standings: Vec<EntryStanding> = vec![EntryStanding::default(); self.entries.len()];
         let mut undos_of: BTreeMap<&str, Vec<usize>> = BTreeMap::new();

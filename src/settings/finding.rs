@@ -44,7 +44,6 @@ pub enum Verdict {
     Hint(String),
 }
 
-/// Why.
 #[derive(Clone, Debug, Default)]
 pub struct Evidence {
     /// Counts in words: "180 of 400 responses repeat". One line for each part of a value that has parts.
@@ -78,7 +77,6 @@ impl Evidence {
     }
 }
 
-/// What a figure rests on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, strum::IntoStaticStr)]
 #[strum(const_into_str, serialize_all = "snake_case")]
 pub enum Basis {

@@ -65,7 +65,6 @@ pub fn journal_of(file: &SettingsFile) -> Result<Journal> {
 #[derive(Debug, Clone)]
 pub struct WrittenFile<'f> {
     pub path: &'f Path,
-    /// What stood in it.
     pub text: &'f str,
     pub existed: bool,
     pub journal: PathBuf,
@@ -175,7 +174,6 @@ pub(super) fn entry_of(
     }
 }
 
-/// The pseudonym of a text.
 pub fn text_sha(text: &str) -> String {
     Id::pseudonym(text.as_bytes()).to_string()
 }

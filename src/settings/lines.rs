@@ -2,12 +2,10 @@
 
 use std::ops::Range;
 
-/// The 1-based line of an offset.
 pub(super) fn number(text: &str, offset: usize) -> usize {
     1 + text.bytes().take(offset).filter(|byte| *byte == b'\n').count()
 }
 
-/// Where the line of `offset` starts.
 pub(super) fn start(text: &str, offset: usize) -> usize {
     text[..offset].rfind('\n').map_or_else(|| after_mark(text).min(offset), |position| position + 1)
 }

@@ -65,7 +65,6 @@ impl DocumentOutline {
         outline
     }
 
-    /// All sites.
     pub(super) fn sites(&self) -> &[Site] {
         &self.sites
     }

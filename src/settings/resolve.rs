@@ -219,7 +219,6 @@ pub(super) fn named(active: &str) -> Option<&str> {
     (!active.is_empty() && active != AUTO).then_some(active)
 }
 
-/// A name that no variant has.
 #[derive(Debug, Clone)]
 pub struct UnknownVariant {
     pub key: KeyPath,

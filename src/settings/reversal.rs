@@ -16,7 +16,6 @@ use crate::settings::{schema, values};
 /// What taking an entry back comes to.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Reversal {
-    /// The new text of the file.
     pub text: String,
     /// The changes that are taken back.
     pub undone: Vec<JournalChange>,

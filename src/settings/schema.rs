@@ -17,7 +17,6 @@ static ROOT: LazyLock<SchemaNode> = LazyLock::new(|| {
     table_node(document.as_table())
 });
 
-/// One place in the schema.
 #[derive(Debug)]
 pub(super) enum SchemaNode {
     /// Named keys in order, and what any other key leads to.
@@ -58,7 +57,6 @@ pub(super) enum SettingKind {
 }
 
 impl SchemaNode {
-    /// The whole schema.
     pub(super) fn root() -> &'static Self {
         &ROOT
     }
@@ -75,12 +73,10 @@ impl SchemaNode {
         }
     }
 
-    /// The node at `path`.
     pub(super) fn find(&self, path: &KeyPath) -> Option<&Self> {
         path.0.iter().try_fold(self, |node, segment| node.child(segment))
     }
 
-    /// The named keys of a table.
     pub(super) fn names(&self) -> Vec<&str> {
         match self {
             Self::Table { fields, .. } => fields.iter().map(|(name, _)| name.as_str()).collect(),

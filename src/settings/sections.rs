@@ -27,7 +27,6 @@ pub struct Settings {
     pub endpoint_overrides: BTreeMap<String, EndpointOverride>,
     /// Tokenizers, models, agents, data.
     pub profiles: Profiles,
-    /// Which hints may be shown.
     pub hints: Hints,
     /// Value models by live tool name; `*` stands for all others.
     pub tools: BTreeMap<String, ToolModel>,
@@ -76,7 +75,6 @@ pub struct Dedup {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Verbosity {
-    /// The bare reference.
     Terse,
     /// The reference and what it refers to.
     Standard,
@@ -145,7 +143,6 @@ pub struct Profiles {
     pub data: Axis<DataProfile>,
 }
 
-/// One of the axes of `[profiles]`.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 pub struct Axis<P> {
     /// A variant, or `auto`: of tokenizers the one that the model names, of models the one of the session's model id, of agents
@@ -155,7 +152,6 @@ pub struct Axis<P> {
     pub variants: BTreeMap<String, P>,
 }
 
-/// One tokenizer.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 pub struct TokenizerProfile {
     /// Ratio of the heuristic counter.
@@ -163,7 +159,6 @@ pub struct TokenizerProfile {
     pub bpe: Bpe,
 }
 
-/// One model.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 pub struct LlmProfile {
     pub tokenizer: String,
@@ -200,7 +195,6 @@ pub struct Hints {
     pub types: BTreeMap<String, HintType>,
 }
 
-/// One type of hint.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 pub struct HintType {
     /// Whether it may be shown at all.

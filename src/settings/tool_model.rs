@@ -54,7 +54,6 @@ impl SideEffectClass {
 pub struct FieldGroup {
     /// Field names; empty means all the rest.
     pub fields: Vec<String>,
-    /// 0 … 1.
     pub estimated_value: f64,
     /// Whether the group is kept without being asked for.
     pub default_include: bool,
@@ -66,7 +65,6 @@ impl Default for FieldGroup {
     }
 }
 
-/// What a call costs.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct CostModel {
@@ -134,7 +132,6 @@ pub struct ToolModel {
     /// `false` forbids speculation, `true` allows it for an indeterminate class; absent follows the class.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub speculate: Option<bool>,
-    /// Groups of response fields, by name.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub field_groups: BTreeMap<String, FieldGroup>,
     /// Sizes, latency, price.

@@ -20,7 +20,6 @@ const COMMAND: &str = "tune undo";
 pub struct UndoTarget {
     pub path: PathBuf,
     file: UndoFile,
-    /// Where the journal is.
     pub place: PathBuf,
     /// What it says about the file.
     pub journal: Journal,
@@ -62,7 +61,6 @@ impl UndoTarget {
         Ok(Self { path, file: UndoFile::Claude(file), place, journal })
     }
 
-    /// The file as it is written.
     pub fn file(&self) -> WrittenFile<'_> {
         match &self.file {
             UndoFile::Pipeline(file) => file.place(),

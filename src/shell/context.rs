@@ -31,7 +31,6 @@ pub struct Context<'io> {
     pub now_ms: Millis,
     /// Width of the terminal, if `out` is one.
     pub width: Option<u16>,
-    /// Whether `out` is a terminal.
     pub out_is_terminal: bool,
     /// Whether `err` is a terminal: progress is shown only there.
     pub err_is_terminal: bool,
@@ -73,7 +72,6 @@ impl Context<'_> {
 pub struct Env {
     /// Where logs may be.
     pub places: PlaceVariables,
-    /// `XDG_CACHE_HOME`.
     pub xdg_cache_home: Option<PathBuf>,
     /// `DEVBOY_CONFIG`: the configuration file.
     pub devboy_config: Option<PathBuf>,

@@ -92,7 +92,6 @@ fn without_calls(cause: Error) -> Error {
     Error { hint, ..cause }
 }
 
-/// What can stand as a side.
 const SIDES: &str =
     "a side is a folder of logs or a log file, a window as 30d..7d, or a table of edges or volumes (.csv)";
 

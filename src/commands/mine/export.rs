@@ -63,16 +63,12 @@ pub enum CsvLayout {
 
 /// An aggregate in all forms.
 pub struct Mined<'a> {
-    /// Name of the command in the envelope.
     pub command: &'a str,
-    /// Name of the rows in the envelope.
     pub rows: &'a str,
     pub listing: Listing,
     /// What people are shown.
     pub overview: Table,
-    /// How many rows of that.
     pub top: usize,
-    /// Other fields of the envelope.
     pub fields: Value,
     /// The graph, if there is one: in the given form.
     pub graph: Option<&'a dyn Fn(ExportForm) -> String>,

@@ -143,7 +143,6 @@ fn server_shown(export: &ExportArgs, names: &Pseudonyms, server: &str) -> String
     mcp_server(&shown).unwrap_or_default().to_owned()
 }
 
-/// The published table of volumes.
 fn published(input: &mut Input, export: &ExportArgs, kept: KeptArgs, context: &mut Context<'_>) -> Result<()> {
     input.report_holds(Holds::Nothing)?;
     let window = input.window.clone();

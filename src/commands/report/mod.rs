@@ -174,7 +174,6 @@ fn settle(
     Ok(())
 }
 
-/// Where the page goes.
 enum PageTarget<'p> {
     Stdout,
     File(&'p Path),

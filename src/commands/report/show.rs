@@ -195,7 +195,6 @@ pub fn row(telling: &Telling<'_>, finding: &BillFinding) -> Value {
     row
 }
 
-/// The findings as rows.
 fn table(telling: &Telling<'_>) -> Table {
     TableBuilder::of(telling.findings().map(|finding| (finding, telling.told(finding))))
         .text("finding", |(finding, _)| finding.id.clone())

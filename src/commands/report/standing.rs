@@ -95,13 +95,11 @@ pub fn layers(page: &Page, places: &ClaudePlaces) -> Result<Option<SettingsLayer
 struct PageSettings<'a> {
     page: &'a Page,
     levers: &'a Levers,
-    /// The user's alone.
     user: SettingsLayers,
     /// Where settings are for each project on this disk.
     places: &'a BTreeMap<String, ClaudePlaces>,
     /// The user's below the files of projects that have some.
     within: BTreeMap<String, SettingsLayers>,
-    /// Whether it is about one project alone.
     is_alone: bool,
     names: &'a PageNames,
 }

@@ -42,12 +42,10 @@ use crate::telemetry::{self, Surroundings, TelemetryListing, TelemetryRequest, T
 
 /// What a command wants to read.
 pub struct Wanted<'a> {
-    /// Where from.
     pub input: &'a InputArgs,
     pub window: Range<Millis>,
     /// The configuration under which logs are replayed.
     pub settings: &'a Settings,
-    /// How results are shown.
     pub output: &'a OutputArgs,
     /// A configuration whose planner is replayed over the logs, too.
     pub planner: Option<&'a SettingsFile>,

@@ -45,7 +45,6 @@ use crate::shell::window;
 use crate::whatif::calibration::{self, Calibration, calibrate};
 use crate::whatif::sim::sizes::SizeRules;
 
-/// The data file of the planner.
 const PLANNER: &str = "planner.toml";
 /// What a file is worth that only names things.
 const NO_TOKENS: &str =

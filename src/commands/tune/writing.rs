@@ -67,7 +67,6 @@ pub struct SettledProposal<'a> {
     pub command: &'a str,
     pub file: &'a SettingsFile,
     pub proposal: &'a Proposal,
-    /// What a replay of it said.
     pub predicted: Option<Predicted>,
     pub inputs: RuleInputs,
 }

@@ -40,10 +40,8 @@ pub struct BoundNumbers {
 pub struct LinkNumbers {
     /// Answers of a tool before its sizes and latencies are taken.
     pub calls_min: u64,
-    /// Steps with the earlier tool.
     pub steps_min: u64,
     pub sessions_min: u64,
-    /// Lower bound.
     pub probability_min: f64,
     /// False discovery rate above which a link may be chance.
     pub q_max: f64,
@@ -52,10 +50,8 @@ pub struct LinkNumbers {
     pub lags: Vec<u32>,
 }
 
-/// All numbers.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FollowUpThresholds {
-    /// Where to cut.
     pub backtest: BacktestNumbers,
     pub bounds: BoundNumbers,
     pub links: LinkNumbers,

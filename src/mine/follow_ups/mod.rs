@@ -46,7 +46,6 @@ type Counts = Vec<(u32, u32)>;
 pub struct FollowUps {
     /// Starts of the sessions, in order.
     starts: Vec<Millis>,
-    /// Steps with each tool.
     trials: BTreeMap<Sym, Counts>,
     /// Of these, followed by another tool at a lag.
     support: BTreeMap<LaggedTools, Counts>,

@@ -21,7 +21,6 @@ struct Frequencies {
     answers: u64,
     answers_by_session: IdMap<u32, u64>,
     listing: ByValue<u64>,
-    /// By value and session.
     listing_by_session: IdMap<(u64, u32), u64>,
 }
 

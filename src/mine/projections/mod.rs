@@ -113,7 +113,6 @@ fn add_hits(told: ToldHistory<'_>, chain: &ReadChain, flow: &ValueFlow, hits: &m
     }
 }
 
-/// Counts everything about these combinations.
 fn count(told: ToldHistory<'_>, thresholds: &Thresholds, keys: &BTreeSet<LinkKey>) -> BTreeMap<LinkKey, Combination> {
     let donors = Donors::of(told, thresholds.donors_min, keys);
     let mut cells: BTreeMap<LinkKey, Combination> = keys.iter().map(|key| (*key, Combination::default())).collect();

@@ -17,11 +17,9 @@ use crate::mine::projections::{ByValue, LinkKey, Thresholds, ToldHistory};
 pub(super) struct Combination {
     opportunities: u64,
     pub hits: Vec<Hit>,
-    /// Expected hits.
     chance: f64,
     /// By session: hits, and the probability of none.
     sessions: BTreeMap<u32, (u64, f64)>,
-    /// Hits by value.
     values: ByValue<u64>,
     /// Values by chain that passed, and those that passed backwards.
     forward: BTreeSet<(usize, u64)>,
@@ -87,7 +85,6 @@ struct UntestedProjection {
     names: (Sym, Sym, Sym),
 }
 
-/// Judges what was counted.
 pub(super) fn judge(
     told: ToldHistory<'_>,
     thresholds: &Thresholds,

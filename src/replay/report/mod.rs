@@ -54,7 +54,6 @@ pub struct ReplayedInput {
     pub mixed: u64,
     /// Without facts: the log was deleted before it was studied.
     pub unstudied: u64,
-    /// Distinct bodies.
     pub bodies: u64,
     /// Ways to write them that were proven by reading them back.
     pub proven: u64,
@@ -100,7 +99,6 @@ pub struct ReachSavings {
     pub tokens: u64,
     /// A replay with the published formats; answers out of reach are sent as they are.
     pub published: Tally,
-    /// The same with the extended formats.
     pub extended: Tally,
 }
 
@@ -227,7 +225,6 @@ pub fn reaches_json(reaches: &[ReachSavings]) -> Value {
     reaches.iter().map(row).collect()
 }
 
-/// The report for JSON.
 pub fn json(report: &ReplayReport) -> Value {
     let groups = |groups: &[NamedTally]| {
         let rows = groups.iter().map(|group| json!({ "name": group.name, "savings": tally_json(&group.tally) }));

@@ -190,7 +190,6 @@ const SIZE: (f64, f64) = (1000.0, 300.0);
 /// Colours that tell series apart.
 const COLORS: usize = 8;
 
-/// The colour of a series.
 fn color(index: usize) -> String {
     format!("var(--c{})", index % COLORS)
 }

@@ -35,7 +35,6 @@ pub struct Thresholds {
 /// What is asked.
 pub struct Question {
     pub rule: &'static str,
-    /// What it is about, in words.
     pub subject: &'static str,
     /// The levers that can do it, the one to be preferred first.
     pub levers: &'static [&'static str],
@@ -51,7 +50,6 @@ impl Question {
         Ok(held.and_then(|(lever, value)| Some((lever, (self.meant)(&value)?))))
     }
 
-    /// What was tried of it.
     pub(super) fn trials<'t>(&self, study: &'t LeverStudy) -> Vec<&'t Trial> {
         study.trials.iter().filter(|trial| self.value(trial.setting).is_some()).collect()
     }
@@ -138,7 +136,6 @@ fn evidence(study: &LeverStudy, question: &Question) -> Evidence {
     Evidence::of(format!("chosen on {chosen}{listed}, judged on {judged}{apart}{after}"), earlier + later)
 }
 
-/// Judges one lever.
 pub fn judge(facts: &SettingsFacts<'_>, sheet: &RuleThresholds, question: &Question) -> Result<Finding> {
     let mut evidence = evidence(facts.study, question);
     let finding = |verdict, forecast, evidence| Finding {

@@ -30,7 +30,6 @@ pub struct ClaudeRule {
     /// Short id: "S1".
     pub id: &'static str,
     pub file: &'static str,
-    /// What it decides, in one line.
     pub summary: &'static str,
     pub judge: fn(&SettingsFacts<'_>, &RuleThresholds) -> Result<Vec<Finding>>,
 }
@@ -55,7 +54,6 @@ pub struct SettingsFacts<'a> {
     pub uses: &'a Uses,
 }
 
-/// What was used.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Uses {
     /// Servers of the project's `.mcp.json`; none where no project was asked about.

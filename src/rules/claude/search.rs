@@ -24,7 +24,6 @@ pub struct ChosenValue {
     pub tried: u64,
     /// Change of cost on the earlier sessions, as a share; none without cost.
     pub earlier: Option<f64>,
-    /// What the later sessions say.
     pub later: Option<BillForecast>,
 }
 
@@ -106,7 +105,6 @@ pub fn table(rows: &[ChosenValue]) -> Table {
         .table()
 }
 
-/// The rows as data.
 pub fn json(rows: &[ChosenValue]) -> Value {
     let row = |row: &ChosenValue| {
         let later = row.later.as_ref();

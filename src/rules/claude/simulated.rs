@@ -95,7 +95,6 @@ pub fn question(setting: LeverValue) -> Option<(&'static str, &'static str)> {
     Some((asks.rule, asks.subject))
 }
 
-/// Whether a rule asks several questions.
 pub fn asks_several(rule: &str) -> bool {
     QUESTIONS.iter().filter(|question| question.rule == rule).count() > 1
 }
@@ -172,7 +171,6 @@ pub(super) fn setting(finding: &Finding) -> Option<LeverValue> {
     (question_of(finding)?.meant)(&value)
 }
 
-/// The question that a finding answers.
 pub(super) fn question_of(finding: &Finding) -> Option<&'static Question> {
     QUESTIONS.iter().find(|question| (question.rule, question.subject) == (finding.rule, finding.subject.as_str()))
 }

@@ -35,12 +35,10 @@ const ROUNDS_MAX: usize = 3;
 /// Which settings are asked about.
 pub struct AskedSettings<'a> {
     pub scope: SettingsScope,
-    /// Where settings are.
     pub places: &'a ClaudePlaces,
     pub layers: SettingsLayers,
     /// The projects that they reach; none: all.
     pub projects: Option<BTreeSet<Id>>,
-    /// The client versions of the last weeks.
     pub clients: Versions,
 }
 
@@ -51,13 +49,11 @@ pub struct SettingsStudy {
     pub layers: SettingsLayers,
     /// What was tried, with what came of it.
     pub study: LeverStudy,
-    /// What the rules say.
     pub findings: Vec<Finding>,
     /// What all that is proposed does as one configuration, if it is more than one change.
     pub together: Option<BillForecast>,
     /// The settings with what is proposed.
     pub text: String,
-    /// The same as a diff.
     pub diff: String,
 }
 

@@ -22,7 +22,6 @@ use crate::settings::{Settings, SettingsFile, what_if};
 
 pub use report::{RULE, findings, sentence, steps, tables};
 
-/// Name of the sheet.
 pub const SHEET: &str = "search.toml";
 
 /// The sheet `rules/search.toml`, which explains its numbers.
@@ -62,7 +61,6 @@ impl SearchThresholds {
     }
 }
 
-/// What is searched.
 pub struct SearchInput<'a> {
     /// The configuration from which the path starts.
     pub file: &'a SettingsFile,
@@ -92,7 +90,6 @@ pub struct Search {
     pub candidates: u64,
     /// Keys that were not tried, since they may not be written.
     pub closed: Vec<ClosedKey>,
-    /// Replays of a value.
     pub looks: u64,
     /// The steps, each beside those before. The last one may not hold.
     pub steps: Vec<PathStep>,
@@ -110,10 +107,8 @@ pub struct Search {
     pub stopped: bool,
 }
 
-/// A key that may not be written.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ClosedKey {
-    /// The key, spelled as in TOML.
     pub key: String,
     pub reason: String,
 }
@@ -124,7 +119,6 @@ pub struct SearchSessions {
     pub sessions: u64,
     /// Tokens of their tool results.
     pub baseline_tokens: i64,
-    /// Saved of them now.
     pub saved_tokens: i64,
 }
 
@@ -138,10 +132,8 @@ pub struct Judged {
     pub upper: f64,
 }
 
-/// A step of the path.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PathStep {
-    /// The key, spelled as in TOML.
     pub key: String,
     /// The value that holds now, as TOML; none if the key is new.
     pub from: Option<String>,
@@ -151,16 +143,13 @@ pub struct PathStep {
     pub earlier_tokens: i64,
     /// What it saves more in the later ones.
     pub later: Judged,
-    /// Whether that is more than chance.
     pub holds: bool,
 }
 
-/// The search as of some day.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Fold {
     /// Sessions known then.
     pub known: u64,
-    /// Sessions of the next block.
     pub next: u64,
     pub changes: u64,
     /// Tokens that it should have saved more in the next block, by its share of the known ones.

@@ -21,7 +21,6 @@ use crate::settings::what_if;
 /// What stands in a key for each of the endpoints.
 const ENDPOINT: &str = "<endpoint>";
 
-/// A key and the values that are tried.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SearchKey {
@@ -91,20 +90,16 @@ pub struct SearchSpaceWalk<'a> {
     pub sessions: &'a SessionTape<'a>,
     /// The configuration as it is.
     pub now: &'a Scenario,
-    /// What it saves.
     pub present: &'a [SessionTokens],
     pub candidates: &'a [KeyChange],
 }
 
-/// A path and what it took.
 #[derive(Default)]
 pub struct SearchPath {
     pub steps: Vec<ChosenStep>,
-    /// Replays of a value.
     pub looks: u64,
 }
 
-/// A step.
 pub struct ChosenStep {
     pub change: KeyChange,
     /// Tokens that it saves more in the sessions that it was looked for in.

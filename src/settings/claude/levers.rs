@@ -28,9 +28,7 @@ pub struct Lever {
     /// The values that it takes, if they can be listed.
     #[serde(default)]
     pub values: Vec<String>,
-    /// Least value.
     pub min: Option<i64>,
-    /// Greatest value.
     pub max: Option<i64>,
     /// Whether the client takes the least for what is below it, and the greatest for what is above.
     #[serde(default)]
@@ -69,7 +67,6 @@ pub struct Lever {
     why_not: Option<String>,
 }
 
-/// Where a lever is set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, strum::IntoStaticStr)]
 #[strum(const_into_str, serialize_all = "snake_case")]
 #[serde(rename_all = "lowercase")]
@@ -103,7 +100,6 @@ pub enum LeverThreads {
 pub enum LeverKind {
     /// One of a few words.
     Choice,
-    /// A whole number.
     Integer,
     Number,
     Boolean,
@@ -208,7 +204,6 @@ impl Levers {
         above.chain([lever]).chain(self.all().filter(|other| other.gives_way_to.contains(&lever.name)))
     }
 
-    /// The lever of this name.
     pub fn named(&self, name: &str) -> Option<&Lever> {
         self.0.iter().find(|lever| lever.name == name)
     }
@@ -278,7 +273,6 @@ impl Lever {
         self.threads.is_none_or(|threads| (threads == LeverThreads::Main) == is_main)
     }
 
-    /// Whether it is set model by model.
     pub fn is_for_one_model(&self) -> bool {
         self.name.contains('*')
     }

@@ -102,7 +102,6 @@ pub fn find(path: &Path, text: &str, root: Range<usize>, key: &KeyPath) -> Resul
     Err(Error::failed("a key has no parts"))
 }
 
-/// The members of the object that begins at `start`.
 fn members(text: &str, start: usize) -> Vec<Member> {
     let mut members = Vec::new();
     let mut pos = space(text, start + 1);
@@ -126,7 +125,6 @@ fn space(text: &str, pos: usize) -> usize {
     text.len() - text[pos..].trim_start_matches([' ', '\t', '\n', '\r']).len()
 }
 
-/// Where the value that begins at `start` ends.
 fn end_of(text: &str, start: usize) -> usize {
     let bytes = text.as_bytes();
     let (mut pos, mut depth) = (start, 0_usize);

@@ -109,7 +109,6 @@ impl<'f> DocumentDraft<'f> {
         }
     }
 
-    /// The text as it stands.
     pub(super) fn text(&self) -> &str {
         &self.text
     }
@@ -328,7 +327,6 @@ impl<'f> DocumentDraft<'f> {
         self.splice(range, "")
     }
 
-    /// The value of a key in the draft.
     pub(super) fn get(&self, key: &KeyPath) -> Option<Value> {
         values::find(&self.tree, key).cloned()
     }

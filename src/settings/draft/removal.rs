@@ -31,7 +31,6 @@ pub(super) fn cuts(text: &str, outline: &DocumentOutline, keys: &[&KeyPath]) -> 
 struct Removal<'t> {
     text: &'t str,
     sites: &'t [Site],
-    /// Which sites go.
     gone: Vec<bool>,
 }
 
@@ -66,7 +65,6 @@ impl<'t> Removal<'t> {
         sites.filter(move |(site, _)| site.form == form && site.host == *table)
     }
 
-    /// The sites of these forms that go.
     fn gone(&self, forms: &'static [SiteForm]) -> impl Iterator<Item = &'t Site> {
         let gone = self.sites.iter().zip(&self.gone).filter(|(_, is_gone)| **is_gone);
         gone.map(|(site, _)| site).filter(|site| forms.contains(&site.form))
