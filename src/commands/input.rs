@@ -81,9 +81,8 @@ impl QuestionArgs {
     }
 }
 
-/// What the names of projects have to contain. A way that begins here is the path that it leads to; the mark with which reports
-/// shorten a path is no part of it. An error if it could be a part of any name: of other letters than those of ASCII the names
-/// hold nothing.
+/// The part that names of projects have to contain. A relative path is resolved from `here`, without the mark of
+/// shortened paths. An error if it has no ASCII letter or digit: any name could contain it.
 fn project_part(text: &str, here: Option<&Path>) -> Result<String> {
     let name = text.strip_prefix('…').unwrap_or(text);
     let begins_here = matches!(Path::new(name).components().next(), Some(Component::CurDir | Component::ParentDir));

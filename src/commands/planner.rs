@@ -1,5 +1,4 @@
-//! `devboy planner` (and `replay --planner`): would prefetching have paid? Plans after every result of the later sessions,
-//! judged by what the agent did next.
+//! `devboy planner` (and `replay --planner`): would prefetching have paid, judged by what the agent did next?
 
 use std::path::PathBuf;
 

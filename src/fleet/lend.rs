@@ -481,8 +481,7 @@ impl Shares {
         words
     }
 
-    /// Own and lent values of one quantity as one: their geometric mean by observations, for sizes that span orders of
-    /// magnitude.
+    /// Own and lent values as one: their geometric mean by observations, since sizes span orders of magnitude.
     pub fn size(&self, own: Option<u64>, team: Option<u64>, provider: Option<u64>) -> Option<u64> {
         let parts = [(own, self.own), (team, self.team), (provider, self.provider)];
         let known = parts.into_iter().filter_map(|(value, n)| Some((value?, n as f64))).filter(|(_, n)| *n > 0.0);

@@ -229,8 +229,7 @@ impl Whole<'_> {
     }
 }
 
-/// Drops what would leave too little of its whole: a format by itself, since a response can have several, and all others as
-/// one.
+/// Drops parts that leave too little of their whole: formats one by one (a response can have several), others as one.
 fn keep_parts(bins: &mut BTreeMap<u32, ByPerson>, measure: &str, whole: &ByPerson, limits: &FleetLimits) {
     if measure == INNER_FORMAT {
         return bins.retain(|_, counts| leaves_enough(whole, &[counts], limits));

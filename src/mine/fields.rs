@@ -1,8 +1,7 @@
 //! Which fields of JSON results the model took up later, by tool: shares with their intervals, tokens of what it never did, and
 //! the groups that follow from it; and all that as tables and listings.
 //!
-//! Only what is written again can be seen. A field that informs without being repeated (a text, a status, a yes or no) is
-//! *not followed* and not judged.
+//! Only repetition can be seen: a field that informs without it (a text, a yes or no) is *not followed*, not judged.
 
 use std::cmp::Ordering;
 use std::collections::hash_map::Entry;

@@ -112,8 +112,7 @@ impl EventSums {
     }
 }
 
-/// The sums and spans of all endpoints, added up over pieces of whole sessions: a frame of all events would take as much
-/// room again as they do.
+/// Sums and spans of all endpoints over pieces of whole sessions: one frame of all events would double their room.
 fn sums(part: &LogPart<'_>, distances: &[u32]) -> Result<(Vec<EndpointSum>, BTreeMap<Sym, EndpointSpan>)> {
     let frame = |piece: Vec<Range<usize>>| {
         let places = piece.into_iter().flatten();

@@ -1,5 +1,4 @@
-//! Which calls can run with one argument alone: what a result can supply is one value, and a call that lacks another
-//! required argument is refused.
+//! Which calls one argument is enough for: a result supplies one value, and a call that lacks another is refused.
 
 use std::collections::{BTreeMap, BTreeSet};
 

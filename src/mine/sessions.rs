@@ -96,8 +96,7 @@ fn growth(held: Option<u64>, mut requests: Vec<(Millis, u64)>) -> u64 {
     sum
 }
 
-/// The model that answered most often in each session, by billed messages; of equals the first by name. Empty where no
-/// message is known.
+/// The model with most billed messages per session, of equals the first by name; empty where none is known.
 pub fn models_of_sessions(history: &History, names: &Names) -> Vec<String> {
     let most = |models: Vec<&str>| models.first().copied().unwrap_or_default().to_owned();
     models(history, names).map(most).collect()
@@ -148,8 +147,7 @@ pub fn session_uses(history: &History, names: &Names, read_class: &BTreeSet<Stri
     uses
 }
 
-/// Sessions by their recorded calls, session by session of a sorted log; numbers are weighted and rounded. Sessions without a
-/// response count none.
+/// Sessions by their recorded calls, in the order of a sorted log, weighted and rounded; none without a response.
 pub fn session_uses_of_events(part: &LogPart<'_>, read_class: &BTreeSet<String>) -> Vec<SessionUse> {
     let log = part.log;
     let reads: Vec<bool> = log.names.texts().iter().map(|name| read_class.contains(name)).collect();

@@ -186,8 +186,7 @@ pub fn uses(calls: &[MinedCall], servers: &[String], names: &Names) -> Result<To
     })
 }
 
-/// The published table of volumes: a file is a session, copies in other files count again, a call without an answer has
-/// size 0; the most called first.
+/// The published volumes, most called first: a file is a session, copies count again, an unanswered call has size 0.
 pub fn volumes(corpus: &Corpus, window: &Range<Millis>) -> Vec<Volume> {
     let sizes = sizes(corpus, window);
     let volume = |(tool, (sessions, mut chars)): (Sym, (u64, Vec<u32>))| {

@@ -1,5 +1,4 @@
-//! What may be called next after a result: one candidate per link and projected argument, and every refusal with its
-//! reason.
+//! Candidates for the next call after a result, one per link and argument, and every refusal with its reason.
 //!
 //! Only links of the tool whose result just came count, since only that result is there to project from. A link back to
 //! the same tool is a candidate like any other when its argument is new.

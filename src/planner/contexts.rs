@@ -55,8 +55,7 @@ impl PlannerContext {
     }
 }
 
-/// The calls of the messages that begin within the first `calls` of these: all calls of a message or none, since they have
-/// no order among each other.
+/// The messages that begin within the first `calls` of these, whole: calls of one message have no order.
 pub fn window<'c>(history: &History, later: &'c [u32], calls: usize) -> &'c [u32] {
     let step = |place: usize| history.calls[later[place] as usize].step;
     let Some(last) = later.len().min(calls).checked_sub(1) else { return &[] };

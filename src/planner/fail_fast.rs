@@ -57,8 +57,7 @@ impl<'n> FailFast<'n> {
     }
 }
 
-/// Whether what came back is as good as nothing; none of an error. An image or a document is something, although it has
-/// no text.
+/// Whether next to nothing came back; none of an error. An image or a document is something without text.
 fn came_empty(row: &Call, numbers: &FailFastNumbers) -> Option<bool> {
     match (row.status, row.kind) {
         _ if row.is_empty() => Some(true),

@@ -66,8 +66,7 @@ fn admissible(found: Candidates, called: &BTreeSet<String>) -> (Vec<Candidate>, 
     (open, declined)
 }
 
-/// Tools of the candidates whose prerequisites were called, or can be called before them. Tools that wait for each
-/// other are not among them.
+/// Tools whose prerequisites were called or can be called before them; tools in a cycle are not among them.
 fn grounded(open: &[Candidate], called: &BTreeSet<String>) -> BTreeSet<String> {
     let mut grounded = BTreeSet::new();
     loop {
@@ -121,8 +120,7 @@ impl ExpectedCost {
     }
 }
 
-/// 1 and the value of every group that is left out by default and has a field whose name contains a keyword, up to the
-/// cap. Letter case does not matter.
+/// 1 plus the value of every optional group with a field that contains a keyword in any case, up to the cap.
 pub fn intent_boost<'k>(model: &ToolModel, keywords: impl IntoIterator<Item = &'k str>, numbers: &ScoreNumbers) -> f64 {
     let keywords: Vec<_> = keywords.into_iter().map(str::to_ascii_lowercase).collect();
     let is_meant = |field: &String| keywords.iter().any(|word| field.to_ascii_lowercase().contains(word));
@@ -168,8 +166,7 @@ pub struct KnapsackChoice {
 }
 
 impl KnapsackProblem {
-    /// By density, everything that still fits; if one item with its prerequisites is worth more than all that, it goes
-    /// first.
+    /// By density, everything that still fits; but a single item, with its prerequisites, that is worth more.
     pub fn greedy(&self) -> KnapsackChoice {
         let order = self.by_density();
         let walked = self.fill(&order, KnapsackChoice::default());

@@ -1,5 +1,4 @@
-//! The books of a planner replay: what became of every planned call, what was declined, what it cost. Every planned call
-//! ends in exactly one way.
+//! The books of a planner replay: every planned call with the one way it ended, what was declined, the cost.
 
 use std::collections::BTreeMap;
 use std::ops::{AddAssign, Index, IndexMut};

@@ -246,8 +246,7 @@ impl Race {
         self.queued += 1;
     }
 
-    /// Lets everything happen that is due by then. Time never runs back: a record that stands late in the log happens
-    /// now.
+    /// Lets everything happen that is due by then. Time never runs back: a late record happens now.
     fn advance(&mut self, to_ms: u64) {
         while let Some(entry) = self.queue.first_entry().filter(|entry| entry.key().0 <= to_ms) {
             self.now_ms = self.now_ms.max(entry.key().0);

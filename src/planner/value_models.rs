@@ -2,8 +2,7 @@
 //! says. Of a configuration the strongest layer that knows a tool is all that counts, as the pipeline reads it; what was
 //! mined is laid over what is shipped field by field.
 //!
-//! Provider models are held under live names (`mcp__<server>__<verb>`), so that equal verbs of two servers do not
-//! collide.
+//! Providers' models have live names (`mcp__<server>__<verb>`): equal verbs of two servers stay apart.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -66,8 +66,7 @@ pub fn judge(told: ToldHistory<'_>, policy: &JudgedPlanner<'_>, wanted: &[bool])
     })
 }
 
-/// What the live host would have recorded of the planner: the prefetches sent out and the declines of the sessions wanted,
-/// in the order of the history.
+/// What the live host would have recorded: prefetches and declines of the wanted sessions, in order.
 pub fn trail(told: ToldHistory<'_>, policy: &JudgedPlanner<'_>, wanted: &[bool]) -> Vec<HostTrace> {
     let traces = |context: &PlannerContext| ContextWalk::over(told, policy, context).traces(context);
     let sessions =
@@ -210,8 +209,7 @@ impl<'a> ContextWalk<'a> {
         answers
     }
 
-    /// When a call was made, from the first call of the context on; one without a time is made when the last thing
-    /// happened.
+    /// When a call was made, from the start of its context; without a time, when the last thing happened.
     fn log_ms(&self, row: &Call) -> u64 {
         if row.ts == NO_TIME || self.start_ms == NO_TIME {
             return self.now_ms;

@@ -140,8 +140,7 @@ impl<'a, 'm> PrefetchWatch<'a, 'm> {
         self.clock.before = self.clock.call;
     }
 
-    /// A prefetch goes out. One of the same call that is still open grew too old, else none would go out: nothing hits it any
-    /// more.
+    /// A prefetch goes out. An open one of the same call grew too old, else none would go out: nothing hits it now.
     pub fn send(&mut self, moment: Opportunity, input: u64, record: usize, predicted_tokens: u64) {
         self.clock.event += 1;
         let place = self.sent.len() as u32;
@@ -175,8 +174,7 @@ impl<'a, 'm> PrefetchWatch<'a, 'm> {
         self.left.push(Left { edge, held, input, at: self.clock.call, exact: false, name: false });
     }
 
-    /// The agent calls: credits one prefetch and one decline at most; gives the place of the prefetch that is asked for
-    /// exactly.
+    /// The agent calls: credits at most one prefetch and one decline; the place of the one asked for exactly.
     pub fn call(&mut self, index: usize) -> Option<usize> {
         let row = &self.told.history.calls[index];
         self.clock.call += 1;

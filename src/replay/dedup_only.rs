@@ -153,8 +153,7 @@ impl<'t> DedupOnlyReplay<'t> {
         present
     }
 
-    /// How much more each change saves in one context. `changed` are by change the responses for which the layers behind L0
-    /// answer otherwise.
+    /// How much more each change saves in one context; `changed` are the responses that the layers behind L0 answer anew.
     pub fn more(&self, changes: &Changes<'_>, changed: &[ChangedSteps], context: Range<usize>) -> Vec<f64> {
         let mut more = vec![0.0; changes.all.len()];
         self.replay(changes, changed, context, |index, sent, apart| {

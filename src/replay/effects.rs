@@ -1,6 +1,5 @@
-//! What changes of the configuration would have done: each is replayed over the sessions in which it can make a
-//! difference, and compared with what holds now. And what a configuration saves session by session, which every interval
-//! over sessions is made of.
+//! What changes of the configuration would have done, each replayed over the sessions it can matter in; and savings by
+//! session, which every interval is made of.
 
 use std::ops::Range;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};

@@ -183,8 +183,7 @@ fn savings(tape: &Tape, scenario: &Scenario, answers: &[AnsweredBody], cleared: 
     answers.iter().map(of_answer).collect()
 }
 
-/// The most references that a cache of so many entries can give, of those that save something: what is needed last makes
-/// room (Belady 1966).
+/// The most references that save, with a cache of so many entries: what is needed last makes room (Belady 1966).
 fn hits_max(answers: &[AnsweredBody], saved: &[u64], entries: usize) -> usize {
     // The next use of each answer's body, by place in `answers`.
     let mut next = vec![None; answers.len()];

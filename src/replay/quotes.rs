@@ -55,8 +55,7 @@ pub fn quotes(tape: &Tape, scenario: &Scenario) -> Quotes {
     counted
 }
 
-/// Adds the lines of a result. What a reference stands for was sent before; around references to lines the others are
-/// sent as they are.
+/// Adds the lines of a result: those in a reference were sent before, those around references to lines are sent as is.
 fn show(facts: &BodyFacts, what: SentAs, shown: &mut IdMap<u32, bool>) {
     let is_whole = |lost_in: u32| match what {
         SentAs::AsIs | SentAs::RangeReference => true,

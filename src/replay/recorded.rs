@@ -80,8 +80,7 @@ impl<'l> RecordedLog<'l> {
         RecordedInput { pieces: pieces.into_par_iter().map(piece).collect(), skeleton }
     }
 
-    /// The tape of some sessions, and the responses that each one on it stands for. Bodies of which more is recorded than
-    /// their size come first.
+    /// The tape of some sessions and the weight of each response on it; bodies with more than a size recorded come first.
     pub fn lay(&self, sessions: Range<u32>) -> (Tape, Vec<f64>) {
         let within = |events: &'l [RecordedEvent]| {
             let place = |session: u32| events.partition_point(|event| event.session < session);
@@ -217,8 +216,7 @@ fn evictions(rows: &[&RecordedEvent], beside: &[RecordedEvent]) -> Vec<(u32, u32
     evictions
 }
 
-/// Whether an event says by which formats its body can be sent: all others were sent as they are because there is none, or
-/// were answered by a hint.
+/// Whether an event says which formats its body has; others had none and were sent as they are, or were hints.
 fn tells_formats(event: &RecordedEvent) -> bool {
     event.encodings_count > 0 || matches!(event.layer, LayerId::L1 | LayerId::L2)
 }
@@ -227,8 +225,7 @@ fn raw(event: &RecordedEvent) -> Size {
     Size { bytes: event.bytes, tokens: [event.baseline; VOCABULARIES.len()] }
 }
 
-/// The format that was used. The published event does not name the one that the router chose; the published router table
-/// does.
+/// The format used. The published event leaves out the one chosen by the router; its published table has it.
 fn recorded_format(event: &RecordedEvent) -> Option<u8> {
     if event.format != NO_FORMAT {
         return Some(event.format);
@@ -242,8 +239,7 @@ fn recorded_format(event: &RecordedEvent) -> Option<u8> {
     encode::find(id).map(|(number, _)| number)
 }
 
-/// What the router asks about a body. Where the recorder did not say how large a value is, what it recorded shows that
-/// the value was large enough.
+/// What the router asks about a body; a value of unknown size was large enough for what was recorded.
 fn body_facts(event: &RecordedEvent) -> BodyFacts {
     let items = if event.items > 0 { event.items } else { u32::MAX };
     BodyFacts {

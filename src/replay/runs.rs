@@ -37,8 +37,7 @@ impl Windows {
     /// Numbers the windows of `length` lines of all bodies. One line is no window: that two of them follow each
     /// other is seen from the line that they share.
     ///
-    /// Only what stands in two places gets a number, a body of which `repeats` says that it is shown twice being two
-    /// places: most windows stand in one.
+    /// Only what stands twice gets a number (a body in `repeats` is shown twice): most windows stand in one place.
     pub fn new(facts: &[BodyFacts], length: usize, repeats: &[bool]) -> Self {
         let length = length.max(2);
         let mut windows = Self { length, starts: vec![0], ..Self::default() };

@@ -195,8 +195,7 @@ pub fn share(part: u64, whole: u64) -> Option<f64> {
 pub struct Bounds {
     /// All tokens.
     pub baseline: u64,
-    /// With as many entries as configured: of the largest references as many as evicting what is needed last gives
-    /// (Belady 1966).
+    /// With as many entries as configured, evicting what is needed last (Belady 1966).
     pub clairvoyant: u64,
     /// With room for everything.
     pub unlimited: u64,

@@ -61,8 +61,7 @@ pub fn replay_expanded(
     (ledger, expansion.finish())
 }
 
-/// Replays some of the responses of a tape, whole sessions, and tells of every decision with the tokens as they are. No
-/// books are kept.
+/// Replays whole sessions of a tape and tells of every decision with the tokens as they are; keeps no books.
 pub fn replay_sessions(
     tape: &Tape,
     scenario: &Scenario,

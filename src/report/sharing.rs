@@ -17,8 +17,7 @@ const MCP: &str = "mcp__";
 /// Before what a name with a server in it may stand.
 const MARKS: [&str; 2] = [MCP, "data.variants."];
 
-/// A stream of Markdown whose lines go out without names of MCP servers (unless they are pseudonyms already) and without
-/// absolute paths.
+/// Markdown whose lines go out without absolute paths and MCP servers (unless those are pseudonyms already).
 pub struct Shared<'w> {
     out: &'w mut dyn Write,
     /// None: the text has pseudonyms already.

@@ -209,9 +209,8 @@ pub fn changed(journal: &Journal, reach: SettingsReach) -> Vec<(Millis, LeverPar
     times.collect()
 }
 
-/// Attempts by the name of their row. At each week what the rules would have written then, as they told it of the sessions that they
-/// judged it on, beside what is set now. What was `changed` between that and what came is not judged: what came is not what was
-/// forecast then.
+/// Attempts by the name of their row: what the rules would have written each week, told of the sessions they judged it on,
+/// beside what is set now. A change that was made in between is not judged: what came is not what was forecast then.
 pub fn attempts(
     study: &LeverStudy,
     data: &Data,

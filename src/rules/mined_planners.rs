@@ -210,8 +210,7 @@ pub fn shadow(
     Ok(stage.split.judged())
 }
 
-/// How much of what the selective planner would have fetched week by week, over the links of a configuration, was exactly
-/// what came next.
+/// The share of selective fetches, week by week over the configured links, that were exactly what came next.
 pub fn selective_coverage(file: SettingsFile, input: &mut Input, numbers: &BacktestNumbers) -> Result<PromiseCoverage> {
     let stage = PlannerStage::new(file, input, None)?;
     let data = input.data.clone();

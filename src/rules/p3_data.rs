@@ -81,8 +81,7 @@ fn judge(facts: &RuleFacts<'_>, sheet: &RuleThresholds) -> Result<Vec<Finding>> 
     Ok(findings)
 }
 
-/// An endpoint that a pattern equal to `endpoint` would match as well: one with a profile of its own, or one that was
-/// called.
+/// An endpoint that a pattern equal to `endpoint` would match too: one that has a profile, or was called.
 fn longer_endpoint(endpoint: &str, patterns: &[(String, String)], facts: &RuleFacts<'_>) -> Option<String> {
     let called = facts.tools.iter().map(|stats| facts.names.text(stats.tool));
     let mut all = patterns.iter().map(|(_, pattern)| pattern.as_str()).chain(called);
@@ -141,8 +140,7 @@ struct ProfileVerdict {
     effect: Option<Effect>,
 }
 
-/// Replays the profiles among the findings over the latest logs with their endpoints, which `read` reads again; what brings
-/// nothing is held.
+/// Replays the proposed profiles over the latest logs, read again by `read`; what saves nothing is held.
 pub fn gate(
     file: &SettingsFile,
     settings: &Settings,

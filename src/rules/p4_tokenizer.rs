@@ -91,8 +91,7 @@ fn calibrate(
     Ok(deltas.into_iter().map(|(delta, evidence)| finding(row, Verdict::Propose(delta), evidence)).collect())
 }
 
-/// A value with few decimals that lies in the interval which it is written for: with more of them where the interval is narrower
-/// than a step.
+/// A value with few decimals inside the interval; more of them where it is narrower than a step.
 pub(crate) fn rounded(value: f64, decimals: u8, within: RangeInclusive<f64>) -> f64 {
     let with = |decimals: i32| (value * 10_f64.powi(decimals)).round() / 10_f64.powi(decimals);
     let first = i32::from(decimals);

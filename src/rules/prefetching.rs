@@ -1,8 +1,6 @@
-//! The gate of what the planner reads: a value model is written where prefetching with it pays on sessions that it was not
-//! mined on, and nowhere else.
+//! The gate of value models: one is written only where prefetching with it pays on sessions it was not mined on.
 //!
-//! And the gate of R6: what refreshes the numbers of the planner is written if the planner runs and does better with them on the
-//! later sessions.
+//! And of R6: refreshed numbers are written if the planner runs and does better with them on later sessions.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -170,8 +168,7 @@ pub fn is_on(current: &View<'_>) -> bool {
     current.value(&switch()).and_then(|value| value.as_bool()).unwrap_or(false)
 }
 
-/// Leaves of what T1 proposes the links that pay, and what the planner has to know about their tools; says whether the planner
-/// should run.
+/// Leaves of T1 the links that pay and what the planner needs of their tools; says whether it should run.
 pub fn gate(findings: &mut Vec<Finding>, judged: &Prefetching, current: &View<'_>) {
     let mut concerned: BTreeSet<String> = BTreeSet::new();
     for finding in findings.iter_mut() {
@@ -262,9 +259,8 @@ fn in_a_line(value: &Value) -> String {
 /// Why nothing that only the planner reads is written while it is off.
 const IDLE: &str = "no effect: `enrichment.enabled` is false, so that nothing is called ahead with it";
 
-/// Holds what R6 proposes unless it pays beside what R7 proposes. Telemetry holds no values: there nothing can be replayed,
-/// what was recorded has to do, and each proposal says so. And what R7 forbids over logs while the planner is off: it was only
-/// replayed.
+/// Holds what of R6 does not pay beside R7. Telemetry holds no values to replay: there the record has to do, and each
+/// proposal says so. R7's bans over logs are held while the planner is off, which was only replayed.
 pub fn gate_refreshed(
     file: &SettingsFile,
     view: &View<'_>,
@@ -305,8 +301,7 @@ pub fn gate_refreshed(
     Ok(())
 }
 
-/// Holds the typical sizes of R6 that foresee the recorded results of their tool worse than what holds now: that much can be told
-/// without a replay.
+/// Holds typical sizes of R6 that foresee the recorded results worse than those of now: no replay is needed for that.
 fn hold_worse_sizes(
     (file, view): (&SettingsFile, &View<'_>),
     responses: &Responses,

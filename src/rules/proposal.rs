@@ -44,8 +44,7 @@ impl Proposal {
         Ok(Self { findings, text, diff, changed })
     }
 
-    /// The same with a first line that says who reads the file and what it is worth. A file that a person began keeps the
-    /// first line that it has.
+    /// The same under a first line of who reads the file and what it is worth; a person's own first line stays.
     #[must_use]
     pub fn titled(mut self, file: &SettingsFile, worth: &str) -> Self {
         let is_ours = file.text.is_empty() || file.text.starts_with(TITLE);
@@ -68,8 +67,7 @@ impl Proposal {
     }
 }
 
-/// Holds proposals that may not be made: about names that no API allows, of pinned keys, and of keys that belong to
-/// another rule.
+/// Holds proposals of names that no API allows, of pinned keys, and of keys that another rule owns.
 pub fn settle(view: &View<'_>, precedence: &KeyOwners, mut findings: Vec<Finding>) -> Vec<Finding> {
     drop_fillers(&mut findings);
     hold_unspeakable(&mut findings);
@@ -78,8 +76,7 @@ pub fn settle(view: &View<'_>, precedence: &KeyOwners, mut findings: Vec<Finding
     findings
 }
 
-/// What becomes of a profile that is chosen for all while `leading` has most and is not to be chosen: what devboy chose goes back
-/// to `auto` once another one leads.
+/// What becomes of a profile chosen for all that leads but is not to be chosen: devboy's own choice goes back to `auto`.
 pub fn unpinned(view: &View<'_>, key: KeyPath, leading: &str, why: &str) -> Verdict {
     let now = view.value(&key);
     let chosen = now.as_ref().and_then(Value::as_str).unwrap_or("auto");
@@ -167,8 +164,7 @@ fn complete(findings: &mut Vec<Finding>, file: &SettingsFile, annotations: &Anno
     }
 }
 
-/// Deltas as edits: the keys of an entry that is not there yet become one block. A file without any key begins with its
-/// version.
+/// Deltas as edits: the keys of a new entry become one block, and an empty file begins with its version.
 fn changes(file: &SettingsFile, deltas: &[&Delta]) -> Vec<WantedValue> {
     let mut blocks: BTreeMap<KeyPath, InlineTable> = BTreeMap::new();
     let mut out: Vec<WantedValue> = Vec::new();

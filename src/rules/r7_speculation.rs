@@ -29,8 +29,7 @@ struct Thresholds {
     global_share_min: f64,
 }
 
-/// The findings, one line for each tool that is no longer prefetched and one for the whole: the published words, then what
-/// becomes of the file.
+/// One line per tool that is no longer prefetched and one for the whole: the published words, then what the file becomes.
 pub fn lines(findings: &[Finding]) -> Vec<String> {
     let own = findings.iter().filter(|finding| finding.rule == RULE.id);
     own.filter_map(|finding| Some(format!("{}{FOR_THE_FILE}{}", line(finding)?, meant(finding)))).collect()

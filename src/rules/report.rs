@@ -18,8 +18,7 @@ use crate::settings::claude::levers::{Lever, LeverUse, Levers, SettingsScope};
 use crate::settings::entries::BillForecast;
 use crate::settings::finding::{Effect, Evidence, Finding, Verdict};
 
-/// Writes the evidence of every proposed change; with `explain` also what was held and skipped. Neighbouring changes
-/// with the same evidence share it.
+/// Writes the evidence of every change, once for neighbours that share it; `explain` adds what was held and skipped.
 pub fn write(out: &mut dyn Write, findings: &[Finding], explain: bool) -> Result<()> {
     let told: Vec<(String, String)> = findings.iter().filter_map(|finding| told(finding, explain)).collect();
     for (index, (what, why)) in told.iter().enumerate() {

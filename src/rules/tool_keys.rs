@@ -1,5 +1,4 @@
-//! The value model of a tool as keys and values of a configuration, and how its links are measured. The rules that write it
-//! must not disagree.
+//! A tool's value model as keys of a configuration, and how its links are measured: the same for all rules.
 
 use std::collections::{BTreeMap, BTreeSet};
 

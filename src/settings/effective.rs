@@ -169,8 +169,7 @@ fn shipped(text: &str) -> Value {
     values::plain(&Value::InlineTable(document.into_table().into_inline_table()))
 }
 
-/// The settings that would hold if these keys had these values. An error if a key is unknown or a value does not fit
-/// it.
+/// The settings if these keys had these values. An error if a key is unknown or a value does not fit.
 pub fn what_if(file: &SettingsFile, changes: &[(KeyPath, Value)]) -> Result<Settings> {
     let mut tree = file.tree.clone();
     for (key, value) in changes {

@@ -360,8 +360,7 @@ impl JournalEntry {
 }
 
 impl JournalChange {
-    /// What a finding says about the key that it proposes to change; none if it proposes nothing. The values are filled
-    /// in from the files.
+    /// What a finding proposes for its key; none if nothing. The values are filled in from the files.
     pub fn of(finding: &Finding) -> Option<Self> {
         let delta = finding.proposed()?;
         let evidence = &finding.evidence;

@@ -35,8 +35,7 @@ pub fn journal_name(config: &Path) -> String {
     config.file_name().unwrap_or_default().to_string_lossy().into_owned()
 }
 
-/// What the journal says; a journal that does not exist is empty. An error if the file is there and cannot be read at
-/// all.
+/// What the journal says; nothing if there is none. An error if the file cannot be read at all.
 pub fn read_journal(path: &Path) -> Result<Journal> {
     let bytes = match files::read_own(path) {
         Ok(bytes) => bytes,

@@ -110,8 +110,7 @@ impl Settings {
         found.cloned().unwrap_or_else(|| bare("agent"))
     }
 
-    /// The data profile: the active one whatever the endpoint is, else the first by name whose pattern is the endpoint
-    /// or a prefix of it.
+    /// The data profile: the active one, else the first by name whose pattern is the endpoint or begins it.
     pub fn data_variant_for(&self, endpoint: &str) -> Option<(&str, &DataProfile)> {
         let axis = &self.profiles.data;
         let found = match named(&axis.active) {

@@ -89,8 +89,7 @@ impl SchemaNode {
         self.names().iter().position(|name| *name == key).unwrap_or(usize::MAX)
     }
 
-    /// The value as the published schema would hold it: fractions in single precision, and floats even where the file
-    /// has an integer.
+    /// The value as the published schema holds it: floats in single precision, even for integers of the file.
     pub(super) fn normal(&self, value: &Value) -> Value {
         match (self, value) {
             (Self::Leaf { kind: SettingKind::PositiveFloat { instead }, .. }, _) if is_not_positive(value) => {

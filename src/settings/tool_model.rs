@@ -110,8 +110,7 @@ fn half() -> f64 {
     0.5
 }
 
-/// The value model of one tool, its keys in the order in which they are written. An empty table equals the default (critical,
-/// 1 KiB, indeterminate).
+/// The value model of one tool, keys in written order; empty equals the default (critical, 1 KiB, indeterminate).
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ToolModel {

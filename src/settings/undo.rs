@@ -90,8 +90,7 @@ impl UndoTarget {
         if reversal.undone.is_empty() { Err(nothing_undone(entry, &reversal)) } else { Ok(reversal) }
     }
 
-    /// The entry named, else the last one that holds. An error if there is none, or several, or it is undone already,
-    /// or there is no file.
+    /// The entry named, else the last that holds. An error if it is undone, there are several or none, or no file.
     pub fn chosen(&self, id: Option<&str>) -> Result<&JournalEntry> {
         let entry = chosen(&self.journal, id, &self.path)?;
         if self.file().existed {

@@ -26,8 +26,7 @@ pub(super) fn find<'v>(root: &'v Value, path: &KeyPath) -> Option<&'v Value> {
     path.0.iter().try_fold(root, |value, segment| child(value, segment))
 }
 
-/// Puts a value into a table; what is missing above it becomes tables too. Whether nothing but tables stood in the way: else it
-/// is not put there.
+/// Puts a value into a table and the tables above it; whether nothing else was in the way: then it is not put.
 pub fn put(table: &mut InlineTable, path: &[String], value: Value) -> bool {
     match path {
         [] => return false,

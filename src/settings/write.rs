@@ -29,8 +29,7 @@ const HEAD_BYTES: u64 = 16 << 20;
 
 /// A file that is about to be replaced: locked against other runs, and seen to hold still what was read.
 ///
-/// A symbolic link stays a link; what it points to is replaced. New files are private to the user, an existing file
-/// keeps its mode.
+/// A link stays a link, its target is replaced. New files are private; an existing one keeps its mode.
 pub struct GuardedFile {
     target: PathBuf,
     old: Option<Vec<u8>>,
@@ -57,8 +56,7 @@ impl GuardedFile {
         Ok(Self { target, old, _lock })
     }
 
-    /// Replaces the content, unless it is `new` already. An error if it was not written; inside, if it was and the disk
-    /// did not confirm it.
+    /// Replaces the content if it differs. An error if it was not written; inside, if the disk did not confirm it.
     pub fn replace(&self, new: &str) -> Result<Result<()>> {
         let Self { target, old, .. } = self;
         if old.as_deref() == Some(new.as_bytes()) {
@@ -83,16 +81,14 @@ pub fn write_private(path: &Path, new: impl AsRef<[u8]>) -> Result<()> {
     Staged::new(path, new.as_ref(), None)?.commit()
 }
 
-/// Replaces a file that another program made: as a whole, with the mode that it has, without a backup. If the disk
-/// refuses, the file is as it was.
+/// Replaces another program's file whole, with its mode and no backup; if the disk refuses, nothing changes.
 pub fn write_with_its_mode(path: &Path, new: impl AsRef<[u8]>) -> Result<()> {
     let mode = fs::metadata(path).map_err(|cause| Error::io("reading", path, &cause))?.permissions();
     remove_left_over(path);
     Staged::new(path, new.as_ref(), Some(&mode))?.commit()
 }
 
-/// Whether a directory can be where the user named it, so that no work is done in vain. An error if something else is
-/// there.
+/// Whether a directory can be there, asked before any work is done. An error if something else is there.
 pub fn expect_directory(path: &Path) -> Result<()> {
     if path.is_dir() || !path.exists() {
         return Ok(());
@@ -100,8 +96,7 @@ pub fn expect_directory(path: &Path) -> Result<()> {
     Err(Error::failed(format!("{}: is not a directory", path.shown())).hint("name a directory"))
 }
 
-/// Whether a file can be where the user named it, so that no work is done in vain. An error if a log or something else is
-/// there, or no directory for it.
+/// Whether a file can be there, asked before any work is done. An error if a log or something else is, or no directory.
 pub fn expect_place(path: &Path) -> Result<()> {
     not_odd(path)?;
     if is_log(path) {

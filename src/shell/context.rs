@@ -77,8 +77,7 @@ pub struct Env {
     pub devboy_config: Option<PathBuf>,
     /// `DEVBOY_TELEMETRY_DIR`: where the live pipeline records.
     pub telemetry_dir: Option<PathBuf>,
-    /// `DEVBOY_TEAM_SECRET`, or the first line of the file that `DEVBOY_TEAM_SECRET_FILE` names: people who share it have
-    /// the same pseudonyms.
+    /// `DEVBOY_TEAM_SECRET`, or the first line of `DEVBOY_TEAM_SECRET_FILE`: the same pseudonyms for all who share it.
     pub team_secret: Option<Vec<u8>>,
     pub current_dir: Option<PathBuf>,
     /// Where an organisation sets what Claude Code does on its machines.

@@ -1,5 +1,4 @@
-//! How aggregates of logs are asked for: reading the input, names that may leave the machine, the forms in which they leave, and
-//! the file they go to.
+//! How aggregates of logs are asked for and leave: input, names that may leave the machine, forms, and the file.
 
 use std::io::Write;
 use std::path::PathBuf;

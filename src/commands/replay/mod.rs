@@ -97,8 +97,7 @@ pub struct Args {
     asked: QuestionArgs,
 }
 
-/// The old spellings `replay --policy` and `replay --planner` go on working, but the help tells of the commands that have
-/// their place now.
+/// Hides `replay --policy` and `replay --planner` in the help: they go on working, but have commands of their own.
 pub fn hide_old_spellings(command: clap::Command) -> clap::Command {
     let flags = |command: clap::Command| -> Vec<String> {
         command.get_arguments().map(|flag| flag.get_id().to_string()).collect()
@@ -342,8 +341,7 @@ fn write_covered(args: &Args, input: &Input, context: &mut Context<'_>) -> Resul
     Ok(writeln!(context.out, "{}{end}", output.form().sentence(&covered))?)
 }
 
-/// Names projects as their owner knows them, in what is shared by pseudonyms; MCP servers and paths are taken out of all Markdown
-/// (`commands::sharing`).
+/// Names projects as their owner knows them where pseudonyms are shared; all Markdown goes without MCP servers and paths.
 fn name_projects(reports: &mut [report::ReplayReport], output: &OutputArgs, input: &Input, names: &Pseudonyms) {
     let groups = reports.iter_mut().flat_map(|report| &mut report.arms).flat_map(|arm| &mut arm.projects);
     if output.is_shared() {

@@ -180,8 +180,7 @@ enum PageTarget<'p> {
 }
 
 impl<'p> PageTarget<'p> {
-    /// The place asked for, before any work is done. An error if no file can be there, or two things would go to
-    /// stdout.
+    /// The place asked for. An error if no file can be there, or two things would go to stdout.
     fn of(path: &'p Path, args: &Args) -> Result<Self> {
         if path == Path::new("-") {
             if args.asked.output.form() == TableFormat::Table {

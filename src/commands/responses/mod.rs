@@ -59,8 +59,7 @@ impl<'a> Wanted<'a> {
 }
 
 impl Responses {
-    /// What the live pipeline recorded. An error if a data file does not fit, or the command line asks for what
-    /// telemetry does not hold.
+    /// What the live pipeline recorded. An error if a data file does not fit, or telemetry does not hold what is asked.
     pub fn from_telemetry(wanted: &Wanted<'_>, context: &mut Context<'_>) -> Result<Self> {
         if wanted.input.project.is_some() {
             return Err(Error::usage("telemetry does not know projects").hint("--project works with logs only"));
@@ -80,8 +79,7 @@ impl Responses {
         Self::new(wanted, data, words, log, ResponseOrigin::Telemetry(Box::new(telemetry)), pool)
     }
 
-    /// What the live pipeline would have recorded for the logs. An error if no log can be found, or a data file does
-    /// not fit.
+    /// What the live pipeline would have recorded. An error if no log is found, or a data file does not fit.
     pub fn from_logs(wanted: &Wanted<'_>, context: &mut Context<'_>) -> Result<Self> {
         let tier = vocabularies(wanted.settings, None);
         let detail = (tier, Some(TimelineDetail::VALUES));

@@ -145,8 +145,7 @@ impl<'s> Past<'s> {
         self.known.get(&end).map_or(&[], Vec::as_slice)
     }
 
-    /// How many standard errors wide the bounds must be after so many sessions, as their own past says; 0 if it says too
-    /// little.
+    /// Standard errors that the bounds need after so many sessions, by their own past; 0 if that is too short.
     fn width(&self, end: usize) -> f64 {
         let bounds = &self.numbers.bounds;
         let of_cut = |cut: SessionSplit| self.judged(cut.known, end, 0.0).into_iter().map(|judged| judged.errors);

@@ -255,8 +255,7 @@ pub fn answer(report: &PlannerReport) -> Vec<String> {
     lines
 }
 
-/// The configuration first, then the planners that reach the hit rate; where none would have sent anything there is
-/// nothing to say.
+/// The configuration, then the planners that reach the hit rate; empty where nothing would be sent.
 fn verdict(report: &PlannerReport) -> String {
     let sent = |arm: &&PlannerArm| arm.total.sent() > 0;
     if !report.arms.iter().any(|arm| sent(&arm)) {

@@ -49,8 +49,7 @@ impl SelectiveBacktest {
     }
 }
 
-/// Learns on the sessions that `is_training` names, and judges on the rest. `target` is the share of exact calls that the
-/// point to work at must reach.
+/// Learns on the sessions in `is_training`, judges on the rest; `target` is the least share of exact calls.
 pub fn backtest(
     examples: &[JudgedCandidate],
     is_training: &dyn Fn(u32) -> bool,

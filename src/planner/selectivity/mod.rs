@@ -43,8 +43,7 @@ pub struct SelectivityThresholds {
 }
 
 impl SelectivityThresholds {
-    /// Reads the file; `place` is how errors cite it. An error if a number is missing, misspelled, of the wrong kind or
-    /// out of range.
+    /// Reads the file, cited as `place`. An error if a number is missing, misspelled or out of range.
     pub fn parse(text: &str, place: &str) -> Result<Self> {
         let numbers: Self = fitting(text, place)?;
         let wrong = [

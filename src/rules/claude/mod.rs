@@ -1,5 +1,4 @@
-//! The rules about Claude Code's own settings: what was simulated of a lever, checked against its versions, its bounds and the
-//! files that win over it.
+//! The rules about Claude Code's settings: simulated levers against versions, bounds and the files that win.
 
 mod judge;
 pub mod search;
@@ -63,8 +62,7 @@ pub struct Uses {
     /// Calls of tools that ask for resources of MCP servers: none says of which.
     pub resource_calls: u64,
     pub skills: u64,
-    /// Texts of skills that were sent again after a compaction, where all projects were asked about: nothing says in which
-    /// session.
+    /// Skill texts sent again after a compaction; nothing says in which session, so only where all projects are asked about.
     pub skills_again: u64,
     /// Requests of subagents, by model.
     pub subagent_models: BTreeMap<String, u64>,

@@ -1,5 +1,4 @@
-//! What Claude Code could be set to, tried on the logs and judged: what is proposed, what that does as one configuration,
-//! and the settings with it.
+//! Claude Code's levers, tried on the logs and judged: what is proposed, alone and as one configuration.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -122,8 +121,7 @@ impl<'a> Asking<'a> {
         Ok(findings)
     }
 
-    /// What is proposed as one configuration, and what that does. What pays only beside it is proposed with it: else the next run
-    /// would.
+    /// The proposals as one configuration and its effect, with what pays only beside them: else the next run would propose it.
     fn settled(
         &self,
         facts: &SettingsFacts<'_>,
@@ -174,8 +172,7 @@ fn with_proposed(layers: &SettingsLayers, findings: &[Finding]) -> Result<String
     layers.file.with(changes.iter().map(|(key, value)| (key, value)))
 }
 
-/// What projects decide themselves, where a file for all projects is asked about: those of the logs that are on this disk, and
-/// the current one.
+/// What the current project and those of the logs on this disk decide themselves, if a file for all is asked about.
 fn own(
     scope: SettingsScope,
     places: &ClaudePlaces,

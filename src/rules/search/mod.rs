@@ -261,8 +261,7 @@ impl SearchInput<'_> {
         }
     }
 
-    /// Places of sessions by time, cut into blocks with about as many responses each; none is empty unless there are
-    /// fewer sessions than blocks.
+    /// Places of sessions by time, in blocks of about as many responses; none is empty if there are enough sessions.
     fn blocks(&self, sessions: &SessionTape<'_>) -> Vec<Vec<usize>> {
         let sizes: Vec<(u32, usize)> = sessions.sizes().collect();
         let mut order: Vec<usize> = (0..sizes.len()).collect();

@@ -1,8 +1,6 @@
-//! Which values of which keys are tried, and the greedy walk through them: the change that saves most, then the one that
-//! saves most beside it, and so on.
+//! Which values of which keys are tried, and the greedy walk: the change that saves most, then the next beside it.
 //!
-//! Every value is replayed again at each step: one that saves nothing by itself (the wording of hints) may save beside
-//! another (more hints).
+//! Each step replays every value again: one that saves nothing alone may save beside another.
 
 use std::collections::BTreeMap;
 
@@ -122,8 +120,7 @@ struct Reached {
 type TriedCandidate = (usize, Vec<i64>);
 
 impl SearchSpaceWalk<'_> {
-    /// The path through these sessions; with later sessions each step is judged on them, and the first that does not hold
-    /// ends the path.
+    /// The path through these sessions; it ends at the first step that does not hold on the later ones, if given.
     pub fn path(&self, train: &[usize], later: Option<&[usize]>) -> Result<SearchPath> {
         let thresholds = self.input.thresholds;
         let baseline: i64 = train.iter().map(|&place| self.present[place].baseline).sum();
@@ -157,8 +154,7 @@ impl SearchSpaceWalk<'_> {
         Ok(self.input.scenario(&what_if(self.input.file, &changes)?))
     }
 
-    /// The candidate that saves most beside what was changed so far, of those that save enough and in more than a few
-    /// sessions; of equal ones the first.
+    /// The first candidate that saves most beside the changes so far, of those that save enough in enough sessions.
     fn best(&self, train: &[usize], reached: &Reached, least: i64, open: &[usize]) -> Result<Option<TriedCandidate>> {
         let replay = |&at: &usize| -> Result<TriedCandidate> {
             let scenario = self.with(reached, at)?;

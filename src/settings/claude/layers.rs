@@ -57,8 +57,7 @@ impl ClaudePlaces {
     }
 }
 
-/// The root of the git repository around a directory, where Claude Code looks for what one person sets; else the directory
-/// itself.
+/// The root of the git repository around a directory, else itself: where a person's project settings are looked for.
 pub fn root_of(directory: &Path) -> &Path {
     directory.ancestors().find(|place| place.join(".git").exists()).unwrap_or(directory)
 }
@@ -336,8 +335,7 @@ impl SettingsLayers {
         Ok(None)
     }
 
-    /// The names and keys under which a lever may stand in a file: one for each model in use that the file names, if it is set
-    /// by model.
+    /// Where a lever may stand in a file: one name and key, or one for each model in use if it is set by model.
     fn keys_in(&self, file: &ClaudeFile, lever: &Lever) -> Result<Vec<(String, KeyPath)>> {
         let Some((models, _)) = lever.name.split_once(".*").filter(|_| lever.is_for_one_model()) else {
             return Ok(lever.key(None).into_iter().map(|key| (lever.name.clone(), key)).collect());

@@ -158,8 +158,7 @@ struct LeverFile {
 }
 
 impl Levers {
-    /// Reads all files of levers. An error if one does not fit, a name stands twice, a lever has no fate or several, or
-    /// one gives way to an unknown one.
+    /// Reads all files of levers. An error if one does not fit, or names, fates or what gives way do not add up.
     pub fn load(data: &Data) -> Result<Self> {
         let mut levers = Self(Vec::new());
         let mut names: Vec<_> = Data::names_in("levers").collect();

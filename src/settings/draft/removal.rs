@@ -140,8 +140,7 @@ fn joined(mut ranges: Vec<Range<usize>>, may_join: impl Fn(Range<usize>) -> bool
     out
 }
 
-/// A block with the blank line that set it off: the one above it if there is just one, else the one below. Where there
-/// are more, a person wanted them.
+/// A block with its blank line, the one above if it is single, else the one below: more are a person's own.
 fn with_blank_line(text: &str, block: Range<usize>) -> Range<usize> {
     let (before, after) = (&text[lines::after_mark(text)..block.start], &text[block.end..]);
     let above = before.lines().rev().take_while(|line| lines::is_blank(line)).count();
@@ -156,8 +155,7 @@ fn with_blank_line(text: &str, block: Range<usize>) -> Range<usize> {
     }
 }
 
-/// The length of the line ending before a cut at the end of a text whose last line is not ended: the line that becomes
-/// the last is not ended either.
+/// The line ending before a cut at the end of a text whose last line has none: the new last line has none either.
 fn line_end_to_drop(text: &str, cut: &Range<usize>) -> usize {
     if cut.end < text.len() || text.ends_with('\n') {
         return 0;

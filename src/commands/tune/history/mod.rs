@@ -1,5 +1,4 @@
-//! `devboy tune history`: what devboy changed and why, what it was expected to save, and what was saved until the next
-//! change.
+//! `devboy tune history`: what devboy changed and why, what was expected of it, and what it saved until the next change.
 
 mod actual;
 mod show;
