@@ -1,5 +1,4 @@
-//! `devboy encode`: the text of one result on standard input, written in every format, with costs and proofs; `devboy decode`:
-//! an encoded text, read back to the text that it stands for.
+//! `devboy encode`: one result in every format, with costs and proofs; `devboy decode`: an encoded text read back.
 
 use std::time::Instant;
 

@@ -59,8 +59,7 @@ impl QuestionArgs {
         Ok(input)
     }
 
-    /// Arguments with which other commands see the same logs; `since` and `until` are the first and last day of a page that was
-    /// cut. In what is shared no place and no name is told.
+    /// Arguments that show the same logs; `since` and `until` bound a page that was cut. Shared ones name no place.
     pub fn same_logs(&self, since: Option<&str>, until: Option<&str>, is_shared: bool) -> String {
         let days = self.window.days.map(|days| format!("--days {days}"));
         let [since, until] = [self.window.since.as_deref().or(since), self.window.until.as_deref().or(until)];
@@ -118,9 +117,8 @@ pub fn fields(window: Value, inputs: Value, damage: &BTreeMap<Reason, Quality>, 
 
 /// An input as commands see it.
 impl Input {
-    /// Finds the logs that `args` ask for and brings what is known of them up to date; `tier` are the vocabularies in
-    /// which the facts about bodies are wanted, one bit each, 0 for none. Who will ask for [`Input::timeline`], too, says in
-    /// which detail. An error if no log can be found; the error lists the places looked at.
+    /// Finds the logs that `args` ask for and updates what is known of them; `tier` has one bit for each vocabulary
+    /// that the facts of bodies are wanted in. An error if no log can be found; it lists the places looked at.
     pub fn read(
         args: &InputArgs,
         window: Range<Millis>,
@@ -226,8 +224,7 @@ pub struct BilledLogs {
 }
 
 impl BilledLogs {
-    /// Reads the logs. An error if there are none, if no request with usage lies in the window (unless `asked` allows
-    /// that), or if a data file does not fit.
+    /// Reads the logs. An error if there are none, no request has usage (unless allowed), or a data file does not fit.
     pub fn open(asked: &QuestionArgs, context: &mut Context<'_>) -> Result<Self> {
         let mut input = asked.read(0, Some(TimelineDetail::default()), context)?;
         input.expect_records(&asked.input)?;

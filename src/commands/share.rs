@@ -1,5 +1,4 @@
-//! `devboy share`: what one person adds to the pool of a team, shown before it leaves; with `--what-if`, also what every session would
-//! have cost under the settings that the team asks about.
+//! `devboy share`: what one person adds to a team's pool, shown before it leaves, with sessions' costs (`--what-if`).
 
 use std::path::{Path, PathBuf};
 
@@ -227,8 +226,7 @@ fn user(args: &Args, context: &Context<'_>) -> Result<String> {
 
 const DETAIL: TimelineDetail = TimelineDetail { tokens: false, words: true, values: false };
 
-/// What every session would have cost under the settings that a team asks about (`--what-if`). An error if no log can
-/// be found, or a data file does not fit.
+/// Costs of sessions under a team's settings (`--what-if`). An error if no log is found or a data file does not fit.
 fn alternatives(
     args: &InputArgs,
     output: &OutputArgs,

@@ -1,5 +1,4 @@
-//! The folders into which people put their contributions, `user=<pseudonym>/week=<Monday>/contribution.parquet`: what in
-//! them can be pooled, and what is refused and why.
+//! Folders of contributions, `user=<pseudonym>/week=<Monday>/contribution.parquet`: what is pooled or refused, and why.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;

@@ -1,6 +1,5 @@
-//! What a team and a provider lend to somebody's own figures before the rules read them: endpoints, sizes of tools and
-//! follow-ups, each by what is missing of one's own. What is lent are pseudo-observations beside one's own, so that every
-//! threshold and interval of a rule sees them for what they are.
+//! What a team and a provider lend to somebody's own figures (endpoints, sizes of tools, follow-ups) where those are
+//! thin: pseudo-observations, so that every threshold and interval of a rule sees them for what they are.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -453,10 +452,9 @@ pub struct Shares {
 }
 
 impl Shares {
-    /// What others lend to `own` observations, of what they have. They fill up to [`FleetLimits::enough`], or have
-    /// [`FleetLimits::lent_max_pct`] of the whole where that is more, but never more than beside `enough` own ones: so the whole
-    /// is never smaller with an own observation more, and own data wins where there is much of it. A provider fills at most
-    /// [`FleetLimits::provider_max_pct`] of their part.
+    /// What others lend to `own` observations: up to [`FleetLimits::enough`], or [`FleetLimits::lent_max_pct`] of the
+    /// whole if more, but no more than beside `enough` own ones: the whole never shrinks as own data grows, and own
+    /// data wins in the end. A provider fills at most [`FleetLimits::provider_max_pct`] of their part.
     pub fn of(own: u64, team: (f64, i64), provider: f64, limits: &FleetLimits) -> Self {
         let at_most = |n: u64| (n * limits.lent_max_pct) as f64 / (100 - limits.lent_max_pct) as f64;
         let missing = limits.enough.saturating_sub(own) as f64;

@@ -109,8 +109,7 @@ impl LightDraft<'_> {
         }
     }
 
-    /// A bounded sample: of so many sessions so many events, drawn by keyed marks, so that the choice does not depend on
-    /// what is in them. Nothing where there are too few.
+    /// A bounded sample of sessions and events, drawn by keyed marks whatever is in them; none where there are too few.
     fn chosen<'e>(&self, of: &[usize], event: impl Fn(usize) -> &'e RecordedEvent) -> Vec<usize> {
         let FleetLimits { sessions_max, events_max, events_min, .. } = *self.guide.limits;
         let sessions: BTreeSet<(&str, u32)> =

@@ -1,5 +1,4 @@
-//! From contributions to what may be published: batches of people, the counts that stand on enough of them, and nothing
-//! that the difference of two counts would give away.
+//! From contributions to what may be published: batches, counts that stand, and nothing that differences tell.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -15,9 +15,8 @@ use crate::logs::trace::ResultKind;
 use crate::mine::edges::sums_of;
 use crate::mine::tools;
 
-/// Every edge and size that either side has, the surest change first. Edges are tested by the share of their first tool's
-/// pairs, sizes by the share of answers on one side of their median (Mood's median test); both with Fisher's exact test,
-/// two-sided, and Benjamini–Hochberg over all tests of a kind.
+/// Every edge and size of either side, the surest change first. Edges are tested by their share of the first tool's
+/// pairs, sizes by Mood's median test; both by Fisher's exact test and Benjamini–Hochberg over all tests of a kind.
 pub fn changes(a: &Side, b: &Side, thresholds: &EdgeThresholds) -> Vec<ComparedRow> {
     let mut edges = edges(a, b);
     let mut sizes = sizes(a, b);
@@ -29,13 +28,10 @@ pub fn changes(a: &Side, b: &Side, thresholds: &EdgeThresholds) -> Vec<ComparedR
         }
     }
     let mut out = [edges, sizes].concat();
+    let rest = |row: &ComparedRow| (std::cmp::Reverse(row.a.k + row.b.k), row.name.clone(), row.to.clone(), row.lag);
     out.sort_by(|x, y| {
         let surest = x.q.unwrap_or(2.0).total_cmp(&y.q.unwrap_or(2.0));
-        (x.what, surest).cmp(&(y.what, std::cmp::Ordering::Equal)).then(surest).then_with(|| {
-            let key =
-                |row: &ComparedRow| (std::cmp::Reverse(row.a.k + row.b.k), row.name.clone(), row.to.clone(), row.lag);
-            key(x).cmp(&key(y))
-        })
+        x.what.cmp(&y.what).then(surest).then_with(|| rest(x).cmp(&rest(y)))
     });
     out
 }

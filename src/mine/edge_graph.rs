@@ -1,5 +1,4 @@
-//! Edges as a graph: for Graphviz and for Mermaid (the thicker the oftener, labels with count and confidence), and in two layers,
-//! as on the page of `devboy mine edges` for a browser.
+//! Edges as a graph: for Graphviz and Mermaid (thicker is oftener), and in two layers for a browser.
 
 use std::collections::BTreeMap;
 

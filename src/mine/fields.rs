@@ -1,7 +1,6 @@
-//! Which fields of JSON results the model took up later, by tool: shares with their intervals, tokens of what it never did, and
-//! the groups that follow from it; and all that as tables and listings.
-//!
-//! Only repetition can be seen: a field that informs without it (a text, a yes or no) is *not followed*, not judged.
+//! Which fields of JSON results the model took up later, by tool, the tokens of those it did not, and the groups that
+//! follow. Only repetition can be seen: a field that informs without it (a text, a yes or no) is *not followed*, not
+//! judged.
 
 use std::cmp::Ordering;
 use std::collections::hash_map::Entry;

@@ -69,14 +69,12 @@ pub fn sessions(history: &History, names: &Names, read_class: &BTreeSet<String>)
     rows
 }
 
-/// Tokens that entered a context: of every reader (main thread or subagent) the sum of all growth from one request to
-/// the next, the first request counting whole; of a reader that was at work before the window, only what came since. What a
-/// compaction takes out is not counted again.
+/// Tokens that entered a context: the growth from request to request of every reader (main thread or subagent, also one
+/// known by progress records alone), the first request counting whole; of readers at work before the window only what
+/// came since.
 ///
-/// Subagents that only progress records tell of are readers too: what a first chunk says of what went in is whole.
-///
-/// An estimate: side chains without an id are taken for one reader, and the summary that a compaction leaves counts only
-/// as far as the context grows beyond it.
+/// An estimate: side chains without an id count as one reader, and nothing that a compaction takes out counts again,
+/// nor its summary unless the context grows beyond it.
 pub fn tokens_entered(history: &History) -> u64 {
     let mut readers: BTreeMap<Reader, Vec<(Millis, u64)>> = BTreeMap::new();
     for message in history.messages.iter().filter(|message| message.tells_prompt()) {

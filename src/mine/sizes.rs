@@ -1,5 +1,4 @@
-//! Sizes of results, session by session: how well quantiles of the past hold for what comes. The values are weighted:
-//! with sampling, one recorded value stands for several.
+//! Sizes of results by session: how well quantiles hold for what comes. With sampling a value stands for several.
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;

@@ -19,15 +19,10 @@ pub const BUILT_IN: &str = "(built-in)";
 
 /// What the reading of calls needs to know besides.
 pub struct ToolGuide<'a> {
-    /// Tools whose answers come from files.
-    pub reading: &'a BTreeSet<String>,
+    pub rules: &'a ToolUseRules,
     pub changing: &'a BTreeSet<String>,
-    /// Lines that a read without a limit shows at most.
-    pub lines_max: u32,
-    /// Exact tokens of bodies, as far as they are known.
+    /// Exact tokens of bodies, as far as they are known; all others are estimated.
     pub exact: &'a IdMap<Id, u32>,
-    /// Bytes per token for all others.
-    pub bytes_per_token: f64,
 }
 
 #[derive(Default)]
@@ -89,7 +84,7 @@ fn lines(call: &Call, lines_max: u32) -> Range<u32> {
 /// Every call of a history, in its order; and the servers, by number.
 pub fn calls(history: &History, names: &Names, guide: &ToolGuide<'_>) -> (Vec<MinedCall>, Vec<String>) {
     let is_in = |tools: &BTreeSet<String>| names.texts().iter().map(|name| tools.contains(name)).collect::<Vec<bool>>();
-    let (reading, changing) = (is_in(guide.reading), is_in(guide.changing));
+    let (reading, changing) = (is_in(&guide.rules.reading_tools), is_in(guide.changing));
     let (servers, server_of) = servers(names);
     let mut seen = ContextSeen::default();
     let mut out: Vec<MinedCall> = Vec::with_capacity(history.calls.len());
@@ -105,7 +100,7 @@ pub fn calls(history: &History, names: &Names, guide: &ToolGuide<'_>) -> (Vec<Mi
         let file = call.path.is_some() && call.status == Status::Ok;
         row.reads = file && reading[tool];
         if row.reads {
-            row.reread = seen.read.entry((call.path, call.tool)).or_default().add(call, guide.lines_max);
+            row.reread = seen.read.entry((call.path, call.tool)).or_default().add(call, guide.rules.lines_max);
         }
         if file && changing[tool] {
             let of_file = (call.path, Sym(0))..=(call.path, Sym(u32::MAX));
@@ -133,7 +128,7 @@ pub fn calls(history: &History, names: &Names, guide: &ToolGuide<'_>) -> (Vec<Mi
 
 fn plain(call: &Call, guide: &ToolGuide<'_>) -> MinedCall {
     let exact = guide.exact.get(&call.body).copied();
-    let estimated = (f64::from(call.bytes) / guide.bytes_per_token).ceil() as u32;
+    let estimated = (f64::from(call.bytes) / guide.rules.bytes_per_token).ceil() as u32;
     MinedCall {
         tool: call.tool,
         ran: call.ran(),

@@ -1,7 +1,5 @@
-//! Totals by the plainest definitions there are, so that a short independent program can check them: a file is one
-//! trace, records stand in line order, nothing is deduplicated but API messages.
-//!
-//! They describe the *input*; what is made of it (copies and sidecars left out) is in [`crate::logs::history`].
+//! Totals of the *input* by the plainest definitions, which a short independent program can check: a file is one trace,
+//! nothing is deduplicated but API messages. What is made of it is in [`crate::logs::history`].
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::ops::Range;

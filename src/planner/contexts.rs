@@ -1,5 +1,4 @@
-//! The contexts of a history: each chain (thread) between two compactions, step by step; and how long the
-//! calls of each tool took, as measured.
+//! The contexts of a history: chains between compactions, step by step; and measured latencies of tools.
 
 use std::collections::BTreeMap;
 
@@ -36,8 +35,7 @@ impl PlannerContext {
         sessions
     }
 
-    /// What something says of the contexts of every session, in the order of the history; of sessions that are not wanted
-    /// it is asked nothing. An empty list wants all.
+    /// What something says of the contexts of each wanted session, in order; an empty list wants all.
     pub fn each_session<T: Send>(
         history: &History,
         wanted: &[bool],

@@ -1,5 +1,4 @@
-//! The moments of a history at which something could be prefetched: a result, a link and one value that the result
-//! lists, with everything that is known by then, and whether that very call came.
+//! Moments at which something could be prefetched: a result, a link, a listed value, and whether it came.
 
 use crate::base::id::IdSet;
 use crate::base::names::Sym;

@@ -1,14 +1,12 @@
-//! The plan for one result: which candidates are prefetched within the budget, why the others are not, and what a
-//! call is worth and costs by its value model (Paper 3, "Knapsack algorithm").
+//! The plan for one result: which candidates are prefetched within the budget, why the others are not, and what a call
+//! is worth and costs by its value model (Paper 3, "Knapsack algorithm").
 //!
-//! Every request is charged. No class is guaranteed a place: a critical call that does not fit is declined.
+//! A knapsack of items with prerequisites, chosen greedily by value per cost. Every request is charged, and no class
+//! has a place for sure: a critical call that does not fit is declined.
 //!
-//! It is a knapsack: items with prerequisites, chosen greedily by value per cost; and what the best choice of a
-//! small one is worth, against which greedy is held.
-//!
-//! Without prerequisites the choice is worth at least half of the optimum: the items that fit before the first misfit,
-//! and that misfit alone, together are worth at least as much as the fractional optimum (Dantzig 1957), and the choice
-//! is worth no less than either. With prerequisites no such bound holds; [`optimum`] measures what is lost.
+//! Without prerequisites the choice is worth at least half of the optimum: what fits before the first misfit, and that
+//! misfit, are together worth the fractional optimum (Dantzig 1957), and the choice no less than either. With them no
+//! such bound holds; [`optimum`] measures what is lost.
 
 use std::collections::BTreeSet;
 
@@ -107,8 +105,7 @@ pub struct ExpectedCost {
 }
 
 impl ExpectedCost {
-    /// `typical_kb` KiB in single precision, as the published schema holds it, cut to whole bytes and whole tokens. A
-    /// ratio below one byte per token counts as one.
+    /// `typical_kb` KiB in single precision, cut to bytes and tokens; below one byte per token counts as one.
     pub fn of(cost: &CostModel, bytes_per_token: f64) -> Self {
         let bytes = (cost.typical_kb as f32 * 1024.0) as u64;
         Self { bytes, tokens: (bytes as f64 / bytes_per_token.max(1.0)) as u64 }
@@ -129,8 +126,7 @@ pub fn intent_boost<'k>(model: &ToolModel, keywords: impl IntoIterator<Item = &'
     meant.fold(1.0, |boost: f64, group| boost + group.estimated_value).min(numbers.boost_max)
 }
 
-/// The published worth of a call: class and intent, whatever its probability. No host uses the published preset
-/// `cost_aware`, by which slow and dear calls are worth less.
+/// The published worth of a call: class and intent, not probability; no host uses the preset `cost_aware`.
 pub fn worth<'k>(model: &ToolModel, keywords: impl IntoIterator<Item = &'k str>, numbers: &PlannerThresholds) -> f64 {
     numbers.class_scores.of(model.value_class) * intent_boost(model, keywords, &numbers.score)
 }

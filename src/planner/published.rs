@@ -1,5 +1,4 @@
-//! The planner of Paper 3 as it was published, to compare with. Its probability only gates, it knows no arguments,
-//! and whatever is not over the budget is admitted.
+//! The planner of Paper 3 as published: probability only gates, no arguments, all within the budget runs.
 
 use std::cmp::Ordering;
 use std::collections::BTreeSet;
@@ -27,8 +26,7 @@ pub struct PublishedPlan {
     pub over_budget: Vec<String>,
 }
 
-/// Builds the published plan. `recent` are the tools called so far, oldest first; its host passes the last
-/// `published.recent_tools_max`. Links below `probability_min` are dropped.
+/// Builds the published plan; `recent` are tools called, oldest first, at most `published.recent_tools_max`.
 pub fn plan(
     models: &ValueModels,
     recent: &[&str],

@@ -1,9 +1,8 @@
 //! The race of prefetches against the agent, in simulated time: what would have settled before the agent asked for it,
 //! within the limits on parallel calls, hosts and waiting.
 //!
-//! The caller brings what the log shows, with its times in milliseconds, and latencies. A result waits for the
-//! prefetches that it set off, so everything after it happens later than in the log; the race keeps account of that
-//! delay. With a timeout of 0 nothing waits, and a prefetch has only the gap that the log shows.
+//! Times are milliseconds of the log. A result waits for the prefetches that it set off, which delays all that follows;
+//! the race accounts for that. With a timeout of 0 a prefetch has only the gap of the log.
 
 use std::collections::BTreeMap;
 

@@ -1,5 +1,4 @@
-//! Everything that planners are judged on, and the planners that are compared there. To tell what each
-//! parameter would do they walk again for every value.
+//! What planners are judged on, and those compared there; each value of a parameter is a walk of its own.
 
 use std::collections::{BTreeMap, BTreeSet};
 

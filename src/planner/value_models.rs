@@ -1,6 +1,5 @@
-//! The effective value model of every tool: what devboy ships, what it ships for a provider, and what the user's file
-//! says. Of a configuration the strongest layer that knows a tool is all that counts, as the pipeline reads it; what was
-//! mined is laid over what is shipped field by field.
+//! The effective value model of every tool: what devboy ships, also for a provider, with mined fields laid over it, and
+//! the user's file, whose strongest layer that knows a tool is all that counts, as the pipeline reads it.
 //!
 //! Providers' models have live names (`mcp__<server>__<verb>`): equal verbs of two servers stay apart.
 
@@ -153,8 +152,7 @@ pub struct ValueModel {
 }
 
 impl ValueModel {
-    /// Whether the tool may be called ahead. `speculate = false` always forbids it; `true` allows it for a class that
-    /// cannot be told, never for one that changes something.
+    /// Whether it may be called ahead: never if it changes something; `true` allows an unclear class, `false` none.
     pub fn is_speculatable(&self) -> bool {
         match (self.model.speculate, self.model.side_effect_class) {
             (Some(false), _) => false,

@@ -1,5 +1,4 @@
-//! The planner replayed: a plan after every result of every session, raced against the clock of the log, and judged by
-//! what the agent did next. A planner in the walk sees the past only.
+//! The planner replayed: a plan after every result, raced against the log's clock, judged by what came next.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::ops::Range;
@@ -36,8 +35,7 @@ pub struct JudgedPlanner<'a> {
     pub models: &'a ValueModels,
     /// The same in the symbols of the history.
     pub known: &'a KnownTools<'a>,
-    /// Whether plans are made as published: names of tools instead of arguments, whatever fits the budget, the first values
-    /// of a list. Else per call and arguments, charged one by one.
+    /// Whether plans are as published: names of tools, first values of lists. Else per call and arguments.
     pub is_published: bool,
     /// Probability below which nothing is called ahead; as published, that of the link.
     pub probability_min: f64,

@@ -24,8 +24,7 @@ pub(super) enum Match {
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Clock {
     pub call: u32,
-    /// Of these, made before the message of the last one. Windows are measured in them: calls of one message have no order
-    /// among each other, so that a window holds all of them or none.
+    /// Of these, made before the message of the last one: windows hold all calls of a message or none.
     pub before: u32,
     pub step: u32,
     pub event: u32,

@@ -1,5 +1,4 @@
-//! What changes of the configuration would have done, each replayed over the sessions it can matter in; and savings by
-//! session, which every interval is made of.
+//! What changes of the configuration would have done, replayed where they matter; and savings by session.
 
 use std::ops::Range;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -29,9 +28,8 @@ pub struct Present {
     pub saved: f64,
 }
 
-/// A history under one configuration, against which any number of changes are held. What it saves is worked out once; changes
-/// are replayed beside it, only where one can make a difference. Pieces are replayed on all threads; sums are added up in their
-/// order, so that they are the same for any number of threads.
+/// A history under one configuration, worked out once, with any number of changes replayed beside it where they can
+/// matter. Pieces run on all threads; sums are added in their order, the same for any number of threads.
 pub struct EffectsBaseline<'p> {
     now: Scenario,
     pieces: Vec<PieceBaseline<'p>>,

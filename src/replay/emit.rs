@@ -65,8 +65,7 @@ fn line(row: &impl Serialize) -> String {
     serde_json::to_string(row).expect("rows of telemetry print") + "\n"
 }
 
-/// What the planner did, by the event behind which it stands: the last one of the same step, or of the last step before
-/// it that has any, in the same context.
+/// What the planner did, by the last event of the same step, or of the last one before, of the same context.
 fn planned_behind(log: &EventLog) -> BTreeMap<usize, Vec<&RecordedEvent>> {
     let mut behind: BTreeMap<usize, Vec<&RecordedEvent>> = BTreeMap::new();
     if log.planned.is_empty() {

@@ -79,9 +79,8 @@ impl ReplayInput {
         ReplayOptions { extended, invalidate: true, counting: None }
     }
 
-    /// The responses as the live pipeline would have recorded them under this scenario. Calls that failed bypass the
-    /// pipeline, so they are no responses, and neither is an answer without text: they stand beside, since what they
-    /// changed is stale. What whoever runs the pipeline never sees is not recorded.
+    /// The responses as the live pipeline would have recorded them under this scenario. Failed calls and answers
+    /// without text bypass the pipeline but make stale what they changed. What its runner never sees is not recorded.
     pub fn events(&self, scenario: &Scenario) -> EventLog {
         let mut names = Names::default();
         let sessions = self.history.sessions.iter().map(|session| session.id.to_string()[..16].to_owned());

@@ -1,14 +1,10 @@
 //! What the published accounting would have said about the same logs: shown beside the truth, never used.
 //!
-//! The published pipeline keeps one cache per session, in which the results of all threads meet in the order of time; a
-//! compaction of any reader empties it. It counts text that its encoders delete as saved, and divides what encoders
-//! save by all tokens. Results flagged as errors pass it by: they are no events, and not cached.
+//! The published pipeline keeps one cache per session for the results of all threads, emptied by any compaction. It
+//! counts deleted text as saved, divides what encoders save by all tokens, and neither caches nor counts errors.
 //!
-//! And what no cache could do better: exact references with hindsight.
-//!
-//! Both bounds keep the rules of a hint (same context and partition, only what was shown and not cleared since, real
-//! costs, only results in reach). One lifts what a live cache cannot know, the other its size and what it is told to
-//! leave alone as well.
+//! And what no cache could do better: exact references with hindsight, under the rules of a hint. One bound lifts what
+//! a live cache cannot know, the other its size and its exceptions as well.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, VecDeque};

@@ -1,8 +1,7 @@
 //! Later edits that quote what a result showed: is it still shown as it was?
 //!
-//! Compared are whole lines, by hash, without the white space around them; an edit quotes what was shown if all of its
-//! lines were, of which the first and the last may be parts of lines. It is at risk if such a line was sent only in an
-//! encoding that does not hold it byte for byte.
+//! Compared are trimmed lines, by hash: an edit quotes a result that has all of its lines (the first and the last may
+//! be cut). It is at risk if such a line was sent only in an encoding that does not hold it byte for byte.
 
 use serde::{Deserialize, Serialize};
 

@@ -41,8 +41,7 @@ pub struct RecordedLog<'l> {
 }
 
 impl<'l> RecordedLog<'l> {
-    /// Prepares a sorted log. `endpoint_of` makes an endpoint of a tool and a class, `handle_tokens` is assumed where the
-    /// recorder does not say what the name of a call costs.
+    /// Prepares a sorted log; `handle_tokens` is assumed where the recorder does not say what a call's name costs.
     pub fn new(
         log: &'l EventLog,
         sessions: Vec<SessionProfile>,
@@ -118,9 +117,8 @@ impl<'l> RecordedLog<'l> {
         (tape, rows.iter().map(|event| event.weight).collect())
     }
 
-    /// The numbers of bodies with a known encoding, and where their encodings are, by body and endpoint; the tape gets
-    /// both. What an endpoint shows of a file has to stay quotable, while the same text from another one need not. A hint
-    /// tells nothing about formats, but another showing of the body there may.
+    /// The numbers of bodies with a known encoding, and where those are, by body and endpoint: what one endpoint shows
+    /// of a file must stay quotable, another need not. Of a hint, another showing of the body may tell the formats.
     fn encoded(&self, events: &[RecordedEvent], tape: &mut Tape) -> (IdMap<Id, u32>, EncodingPlaces) {
         let mut numbers: IdMap<Id, u32> = IdMap::default();
         let mut places = EncodingPlaces::default();

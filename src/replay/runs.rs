@@ -34,10 +34,7 @@ pub struct Windows {
 }
 
 impl Windows {
-    /// Numbers the windows of `length` lines of all bodies. One line is no window: that two of them follow each
-    /// other is seen from the line that they share.
-    ///
-    /// Only what stands twice gets a number (a body in `repeats` is shown twice): most windows stand in one place.
+    /// Numbers windows of `length` (≥ 2) lines that stand twice, most stand once; a body in `repeats` counts as two.
     pub fn new(facts: &[BodyFacts], length: usize, repeats: &[bool]) -> Self {
         let length = length.max(2);
         let mut windows = Self { length, starts: vec![0], ..Self::default() };
@@ -121,9 +118,8 @@ impl Windows {
         &self.numbers[range]
     }
 
-    /// For each of the responses of one context (as what windows they show) whether another one shows one of
-    /// its windows: all others can neither refer to lines nor be referred to. `seen` has room for every window;
-    /// `base` is the index of the first response and grows from context to context.
+    /// Which responses of one context (as what windows they show) share a window with another: only those can refer to
+    /// lines or be referred to. `seen` has room for every window; `base`, the index of the first response, only grows.
     pub fn shared<'w>(
         &self,
         responses: impl Iterator<Item = &'w [u32]>,

@@ -39,8 +39,7 @@ pub struct Scenarios {
 }
 
 impl Scenarios {
-    /// The configurations that are asked for. An error if one names a format that does not exist, or the command line a
-    /// profile or value that does not fit.
+    /// The configurations asked for. An error if a format, profile or value does not exist or fit.
     pub fn new(files: Vec<SettingsFile>, asked: &ScenarioChanges<'_>, data: &Data) -> Result<Self> {
         let axes = axes(asked.sweep)?;
         let mut base = Vec::new();

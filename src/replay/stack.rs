@@ -1,5 +1,4 @@
-//! The loop over all responses, and all of the accounting: the layers are asked in order, the first that takes a
-//! response decides what is sent, and every response ends in exactly one layer.
+//! The loop over all responses and the accounting: the first layer that takes one decides what is sent.
 
 use std::ops::Range;
 

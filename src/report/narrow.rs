@@ -143,8 +143,7 @@ fn wrapped<'a>(pieces: impl Iterator<Item = &'a str>, width: usize, is_cut: bool
     lines.into_iter().map(|line| line.trim_end().to_owned()).collect()
 }
 
-/// The beginning and the end of what is longer than so many characters; of a tool of a server the end, since the beginning
-/// is the same for all tools of that server.
+/// The beginning and end of what is too long; of a server's tool only the end, since beginnings are equal.
 fn cut(text: &str, width: usize) -> String {
     let length = columns(text.trim_end());
     if length <= width {

@@ -57,8 +57,7 @@ impl Write for Shared<'_> {
     }
 }
 
-/// A line of Markdown with pseudonyms for the names of MCP servers: in the names of tools, and in those of data profiles,
-/// which are the same without the first word.
+/// A line of Markdown with pseudonyms of MCP servers, in names of tools and of their data profiles.
 fn without_servers<'l>(line: &'l str, names: &Pseudonyms) -> Cow<'l, str> {
     if !MARKS.iter().any(|mark| line.contains(mark)) {
         return line.into();

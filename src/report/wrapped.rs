@@ -1,5 +1,4 @@
-//! Lines of a terminal: what is longer than it is wrapped between words, with a hanging indent. What is copied as it stands
-//! (diffs, commands) and what stands in columns is left alone.
+//! Lines of a terminal, wrapped between words with a hanging indent; diffs, commands and columns are left alone.
 
 use std::io::{self, Write};
 

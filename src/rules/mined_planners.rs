@@ -1,6 +1,5 @@
-//! The planners that are compared, each with its value models: as published, as configured, and as the earlier sessions
-//! teach; which mined links pay: those of the earlier sessions, followed through the later ones; and what the rules say of
-//! planners that were judged.
+//! The planners that are compared, with their value models: as published, as configured, and mined in earlier sessions;
+//! which mined links pay on the later ones; and what the rules say of judged planners.
 
 use std::collections::BTreeMap;
 use std::path::Path;

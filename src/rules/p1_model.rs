@@ -1,5 +1,4 @@
-//! P1: pin the model that writes nearly all messages, with its real context window. Model families are variants of the
-//! LLM profile axis (`rules/models.toml`).
+//! P1: pin the model of nearly all messages, with its real context window (families: `rules/models.toml`).
 
 use std::collections::BTreeMap;
 

@@ -1,5 +1,4 @@
-//! P3: a data profile for every MCP endpoint that has none yet. And its gate: a profile is written if its format saves tokens
-//! in a replay, and not for its name alone.
+//! P3: a data profile for every MCP endpoint without one; and its gate: its format saves tokens in a replay.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;

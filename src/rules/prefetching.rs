@@ -1,6 +1,5 @@
-//! The gate of value models: one is written only where prefetching with it pays on sessions it was not mined on.
-//!
-//! And of R6: refreshed numbers are written if the planner runs and does better with them on later sessions.
+//! The gate of value models: one is written only where prefetching with it pays on sessions it was not mined on; and of
+//! R6: refreshed numbers are written if the planner runs and does better with them on later sessions.
 
 use std::collections::{BTreeMap, BTreeSet};
 

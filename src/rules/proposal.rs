@@ -1,6 +1,5 @@
-//! From findings to a file: which changes may be made, how they are made, and how they are shown.
-//!
-//! And which rule a key belongs to where two rules want it: settled once, in `rules/precedence.toml`, for all commands.
+//! From findings to a file: which changes may be made, how they are made and shown; and which of two rules a key
+//! belongs to, settled in `rules/precedence.toml` for all commands.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -129,8 +128,7 @@ fn pin_words(view: &View<'_>, key: &KeyPath) -> Option<String> {
     Some(format!("`{pin}` is marked `# pin`{overrules}"))
 }
 
-/// Of two rules that want the same key, now or one after the other, the one gets it to which it belongs. Where nobody
-/// settled that, they are reported by name and neither gets it.
+/// Of rules that want one key its owner gets it; where nobody settled that, both are named and neither does.
 fn hold_conflicts(findings: &mut [Finding], precedence: &KeyOwners) {
     let mut wanted: BTreeMap<KeyPath, BTreeSet<&'static str>> = BTreeMap::new();
     for finding in findings.iter() {
@@ -231,8 +229,7 @@ impl Row {
 }
 
 impl KeyOwners {
-    /// Reads the table, and from the journal beside the configuration which rule wrote what; `seen_until` is the time of
-    /// the last response that the rules are told of.
+    /// Reads the table, and who wrote what from the journal; `seen_until` is the last response that rules know.
     pub fn load(data: &Data, file: &SettingsFile, seen_until: Option<Millis>) -> Result<Self> {
         let sheet = data.file(SHEET)?;
         let rows = sheet.parsed::<PrecedenceFile>()?.key;

@@ -139,8 +139,7 @@ fn verdict(facts: &RuleFacts<'_>, endpoint: &str, template: &str) -> Verdict {
     }
 }
 
-/// The key that comes before the template of an endpoint, if one speaks, and what it says. The order is the one in which
-/// the pipeline resolves a preferred format.
+/// The key that the pipeline resolves before an endpoint's template, if one speaks, and what it says.
 fn deciding(current: &View<'_>, endpoint: &str) -> Option<(KeyPath, String)> {
     let variants = KeyPath::from(["profiles", "data", "variants"]);
     let active = current.chosen("data");

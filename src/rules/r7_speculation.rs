@@ -90,8 +90,7 @@ impl Prefetches {
         Self { all, judged, used, raced, won, unrecorded }
     }
 
-    /// Why they did not pay, as far as somebody timed them: no more calls were spared than ran for nothing, or twice. Also of
-    /// one that was used the agent's own call ran, if it came too late.
+    /// Why they did not pay: they spared no more calls than ran for nothing or twice (as when a used one came too late).
     fn loss(&self) -> Option<String> {
         let Self { raced, won, unrecorded, .. } = *self;
         let net = 2.0 * (won as f64 + unrecorded.won) - (raced as f64 + unrecorded.raced);

@@ -1,5 +1,4 @@
-//! T1: value models of the tools that were used: sizes, latencies and follow-ups from the logs. What the shipped annotation
-//! says besides is added where a block is new.
+//! T1: value models of used tools from the logs, completed by what is shipped where a block is new.
 
 use std::collections::BTreeMap;
 

@@ -1,9 +1,8 @@
 //! The configuration that really holds: the user's file laid over the built-in tree, with the origin of every value;
-//! the same with some values replaced, in memory only, where pins do not hold since nothing is written; and as rules
-//! see it: what holds, what a person wrote, what is pinned.
+//! with some values replaced in memory, where no pin holds; and as rules see it: what a person wrote or pinned.
 //!
-//! Maps are merged entry by entry and field by field, so that one overridden variant keeps its siblings. Older versions
-//! need no step of their own: a section that the file lacks is the built-in one.
+//! Maps are merged field by field, so that an overridden variant keeps its siblings; what a file lacks is built in, so
+//! that older versions need no step of their own.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;

@@ -1,5 +1,4 @@
-//! What the tuning journal holds: one entry for each configuration that devboy wrote, with every changed key, its
-//! evidence and what the change was expected to save.
+//! What the tuning journal holds: an entry for each writing, with changed keys, evidence and forecasts.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -119,14 +118,12 @@ pub struct JournalChange {
     pub forecast: Option<BillForecast>,
 }
 
-/// What a change of Claude Code's settings was expected to do to the bill: told on sessions that it was not chosen on, so
-/// that it can be held against what comes.
+/// What a change of Claude Code's settings should do to the bill, told on sessions it was not chosen on.
 #[derive(Serialize, Deserialize, Clone, Debug, PartialEq)]
 pub struct BillForecast {
     /// The requests that it concerns: `main`, `subagents` or `all`.
     pub part: String,
-    /// The projects that decide it themselves (set it, or switch it off), also those without a session yet: the file does not reach
-    /// their sessions, and nothing is told of them.
+    /// Projects, also without a session yet, that set it or switch it off themselves: the file does not reach them.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub without: BTreeSet<Id>,
     /// Cost with it over cost without, less one, of these requests; rereading of what is lost is paid for.
@@ -134,8 +131,7 @@ pub struct BillForecast {
     /// Lower end of the 95 % interval over sessions.
     pub lower: f64,
     pub upper: f64,
-    /// The same change as a share of the whole bill of all later sessions, of those of `without` too: shares of settings that do
-    /// not reach the same projects add up.
+    /// The same as a share of the bill of all later sessions, whichever projects a setting reaches: these add up.
     pub of_bill: f64,
     /// Dollars of these sessions that it would have saved; none where nothing has a price.
     pub usd: Option<f64>,
@@ -162,8 +158,7 @@ pub struct BillForecast {
 /// A setting as one of several that are proposed: what each does by itself overlaps.
 #[derive(Serialize, Deserialize, Clone, Copy, Debug, PartialEq)]
 pub struct BesideOthers {
-    /// Its share of what all of them do, of the whole bill: the mean of alone and as the last one, the rest split by how far
-    /// these are apart. The shares of all add up.
+    /// Its share of what all do: the mean of alone and last, the rest split by their distance; shares add up.
     pub of_bill: f64,
     /// The same in dollars; none where nothing has a price.
     pub usd: Option<f64>,

@@ -87,9 +87,8 @@ impl SettingsFile {
     }
 }
 
-/// Writes a file and notes it in the journal: first the entry, then the file, then that it was written; all of it under the
-/// lock of the file, so that no other run takes an entry for one that was given up. An error if the journal or the file
-/// cannot be written. Nothing is written then, and the journal knows it or can tell.
+/// Writes a file and notes it: the entry, the file, then that it was written, under the lock of the file, so that no other
+/// run takes the entry as given up. An error if either cannot be written; nothing is then, as the journal can tell.
 pub fn write_noted(file: &WrittenFile<'_>, new: &str, entry: &JournalEntry) -> Result<()> {
     let path = &file.journal;
     let guarded = GuardedFile::take(file.lock.as_deref(), file.path, file.existed.then_some(file.text))?;
@@ -131,9 +130,8 @@ pub fn append(path: &Path, line: &impl Serialize) -> Result<()> {
     sync_directory(directory)
 }
 
-/// The entry about one change of the file, made or about to be made. `changes` name the keys and why; the values are
-/// those of the two texts. A table counts as its keys, and a key that keeps its value is left out. An error if `after`
-/// is no configuration, or a key is not one.
+/// The entry about one change of the file, made or about to be; `changes` name keys and reasons, the two texts give the
+/// values. A table counts as its keys, kept ones left out. An error if `after` or a key cannot be read.
 pub fn journal_entry(
     at_ms: Millis,
     command: &str,

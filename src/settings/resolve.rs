@@ -1,6 +1,4 @@
-//! Answers questions about the configuration: what holds for this endpoint, this model, this kind of session.
-//!
-//! Pure functions, so that the replay, the rules and `tune show` cannot disagree.
+//! Answers of the configuration: pure functions, on which replay, rules and `tune show` cannot disagree.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
@@ -73,8 +71,7 @@ pub fn classify_agent(events: u64, reads: u64, compactions: u64) -> AgentClass {
 }
 
 impl Settings {
-    /// The model profile: the active one, else the one of the session's model id: by its name, by its name apart from vendor,
-    /// date and separators, or the one for all others.
+    /// The model profile: the active one, else that of the model id, exact or without vendor and date, or the rest's.
     pub fn llm_variant_for(&self, model_id: Option<&str>) -> LlmProfile {
         let Axis { active, variants } = &self.profiles.llm;
         let found = self.llm_variant(named(active).or(model_id).unwrap_or(DEFAULT));
@@ -172,8 +169,7 @@ impl Settings {
     }
 }
 
-/// The keys that say the same of an endpoint, of its tool, or of all: the one that is written takes the meaning from the
-/// others. `tools` tells the tool of an endpoint class.
+/// The keys that say the same of an endpoint, its tool or all; a written one takes the meaning from the others.
 pub fn overruled(key: &KeyPath, tools: &BTreeMap<String, String>) -> Vec<KeyPath> {
     let segments: Vec<&str> = key.0.iter().map(String::as_str).collect();
     match segments[..] {

@@ -1,5 +1,4 @@
-//! Takes back what a journal entry says was written: exactly where nothing else changed since, else key by key, and
-//! never over what a person did in the meantime.
+//! Takes back a journal entry: exactly if nothing else changed since, else by key, never over a person's work.
 
 use std::collections::BTreeSet;
 

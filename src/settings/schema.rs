@@ -1,5 +1,4 @@
-//! What may stand in the configuration: the rules of `rules/settings/schema.toml` as a tree that can be walked, which
-//! versions of the schema exist, and which sections each of them brought.
+//! What may stand in the configuration (`rules/settings/schema.toml`) as a tree, and the schema's versions.
 
 use std::path::Path;
 use std::sync::LazyLock;

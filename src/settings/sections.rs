@@ -1,5 +1,4 @@
-//! The sections of the configuration as types, with the names of the file, as far as devboy asks for them. The values come from
-//! `rules/settings/`; what may stand in a section says the schema.
+//! The configuration's sections as types, as far as devboy asks; `rules/settings/` has values and schema.
 
 use std::collections::BTreeMap;
 

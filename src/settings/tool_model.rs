@@ -1,7 +1,5 @@
-//! The value model of one tool, as it stands in `[tools.<name>]` and in the shipped annotations.
-//!
-//! Field names, spellings and defaults are those of the published schema (Paper 3, "Value model"), so a file written by
-//! either program is read by the other.
+//! The value model of one tool, as in `[tools.<name>]` and the shipped annotations. Names, spellings and defaults are
+//! the published ones (Paper 3, "Value model"): either program reads the other's files.
 
 use std::collections::BTreeMap;
 

@@ -1,5 +1,4 @@
-//! Which entry of the journal is taken back, in which file, and that as an entry of its own: of the configuration of the
-//! pipeline, and of Claude Code's settings.
+//! Which journal entry is taken back, in which file (pipeline or Claude Code), as an entry of its own.
 
 use std::path::{Path, PathBuf};
 
@@ -32,9 +31,8 @@ enum UndoFile {
 }
 
 impl UndoTarget {
-    /// The file that the entry is about: settings of Claude Code if `--output` names them, if the id does, or if they were what
-    /// was last written; else the configuration of the pipeline. What was done to settings is noted beside `usual`. An
-    /// error if the id is the start of several, or the journal or the file cannot be read.
+    /// The file that the entry is about: settings of Claude Code if `--output` or the id names them or they were written
+    /// last, noted beside `usual`; else the pipeline's. An error if the id is ambiguous, or a file cannot be read.
     pub fn load(config: &Path, usual: &Path, id: Option<&str>, output: Option<&Path>) -> Result<Self> {
         let place = journal_path(usual);
         let whole = journal_of_all(usual)?;

@@ -1,7 +1,6 @@
-//! Changes single keys of a configuration and leaves every other byte where it is, shows what would change in the form
-//! that `patch` and people read, and stores a file so that at every moment either the old or the new content is on the
-//! disk, whole, and two writers never overwrite each other's work. The previous content stays beside it as
-//! `<file>.bak`.
+//! Changes single keys and no other byte of a configuration, shows the change as a diff that `patch` reads, and stores
+//! a file so that always the old or the new content is on disk, whole, and no writer overwrites another's. The previous
+//! content stays beside it as `<file>.bak`.
 
 use std::ffi::OsString;
 use std::fs::{self, File, Permissions};
@@ -27,9 +26,8 @@ const MAX_LINKS: usize = 40;
 /// Bytes at the start of a file, unpacked, by which a log is known: it may begin with long snapshots, which name no session.
 const HEAD_BYTES: u64 = 16 << 20;
 
-/// A file that is about to be replaced: locked against other runs, and seen to hold still what was read.
-///
-/// A link stays a link, its target is replaced. New files are private; an existing one keeps its mode.
+/// A file about to be replaced: locked against other runs, and seen to hold still what was read. A link stays a link,
+/// its target is replaced. New files are private; an existing one keeps its mode.
 pub struct GuardedFile {
     target: PathBuf,
     old: Option<Vec<u8>>,
@@ -72,8 +70,7 @@ impl GuardedFile {
     }
 }
 
-/// Replaces a file that is devboy's own and can be made again: as a whole, private to the user, without a backup. If
-/// the disk refuses, the file is as it was.
+/// Replaces a file of devboy's own, whole, private and without a backup; if the disk refuses, it stays.
 pub fn write_private(path: &Path, new: impl AsRef<[u8]>) -> Result<()> {
     not_odd(path)?;
     create_private(directory_of(path))?;
@@ -276,9 +273,8 @@ pub fn unified_diff(old: &str, new: &str, path: &str) -> String {
 #[derive(Debug, Clone)]
 pub struct WantedValue {
     pub key: KeyPath,
-    /// What it shall be. A list of tables (`follow_up`) is a value too; its elements are matched by their `tool`. A table is
-    /// added as a block where there is none, else set key by key; keys it does not name stay. None: the key, and all below
-    /// it, is taken out, and with it a table that this leaves empty.
+    /// What it shall be, none to take it out with all below and above it that this empties. A list of tables
+    /// (`follow_up`) is a value, matched by `tool`. A table becomes a block, or is set key by key beside others.
     pub value: Option<Value>,
 }
 
@@ -289,9 +285,8 @@ impl WantedValue {
     }
 }
 
-/// The text of `file` after the changes. Making the same changes again changes nothing.
-///
-/// A change that would alter a pinned key is an error; callers ask [`SettingsFile::touches_pin`] first. A value that already holds is left alone, pinned or not.
+/// The text of `file` after the changes; values that already hold are left alone, pinned or not. An error if another
+/// pinned key would change: callers ask [`SettingsFile::touches_pin`] first.
 pub fn apply(file: &SettingsFile, changes: &[WantedValue]) -> Result<String> {
     if changes.is_empty() || (!file.existed && changes.iter().all(|change| change.value.is_none())) {
         return Ok(file.text.clone());

@@ -28,9 +28,11 @@ pub struct Context<'io> {
     pub env: Env,
     /// Names for what is shared.
     pub pseudonyms: Pseudonyms,
+    /// Now.
     pub now_ms: Millis,
     /// Width of the terminal, if `out` is one.
     pub width: Option<u16>,
+    /// Whether `out` is a terminal.
     pub out_is_terminal: bool,
     /// Whether `err` is a terminal: progress is shown only there.
     pub err_is_terminal: bool,
@@ -72,6 +74,7 @@ impl Context<'_> {
 pub struct Env {
     /// Where logs may be.
     pub places: PlaceVariables,
+    /// `XDG_CACHE_HOME`.
     pub xdg_cache_home: Option<PathBuf>,
     /// `DEVBOY_CONFIG`: the configuration file.
     pub devboy_config: Option<PathBuf>,
@@ -79,6 +82,7 @@ pub struct Env {
     pub telemetry_dir: Option<PathBuf>,
     /// `DEVBOY_TEAM_SECRET`, or the first line of `DEVBOY_TEAM_SECRET_FILE`: the same pseudonyms for all who share it.
     pub team_secret: Option<Vec<u8>>,
+    /// The current directory.
     pub current_dir: Option<PathBuf>,
     /// Where an organisation sets what Claude Code does on its machines.
     pub managed_settings: Option<PathBuf>,
@@ -162,8 +166,7 @@ impl Env {
     }
 }
 
-/// The first line of a file; none if there is none, or nothing in it.
-/// Editors of Windows put a byte order mark before it.
+/// The first line of a file, if there is one, without the byte order mark of Windows' editors.
 pub(crate) fn first_line(path: &Path) -> Option<Vec<u8>> {
     let text = files::read_to_string(path).ok()?;
     text.trim_start_matches('\u{feff}')

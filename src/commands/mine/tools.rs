@@ -123,14 +123,7 @@ pub fn called(input: &mut Input, exact: bool, rules: &ToolUseRules) -> Called {
     let bodies = if exact { input.bodies() } else { Vec::new() };
     let counted = bodies.iter().filter(|body| body.counted & EXACT_TIER != 0);
     let exact: IdMap<Id, u32> = counted.map(|body| (body.body, body.raw.tokens[0])).collect();
-    let words = &input.vocabulary;
-    let guide = ToolGuide {
-        reading: &rules.reading_tools,
-        changing: &words.file_mutate_tools,
-        lines_max: rules.lines_max,
-        exact: &exact,
-        bytes_per_token: rules.bytes_per_token,
-    };
+    let guide = ToolGuide { rules, changing: &input.vocabulary.file_mutate_tools, exact: &exact };
     let (calls, servers) = tools::calls(&history, &names, &guide);
     Called { history, names, calls, servers }
 }

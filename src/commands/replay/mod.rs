@@ -212,8 +212,7 @@ fn scenarios(args: &Args, context: &Context<'_>) -> Result<Scenarios> {
     Scenarios::new(files, &changes, &Data::new(args.asked.input.rules_dir.as_deref())?)
 }
 
-/// Whether a configuration, the list of prices or a log knows this model. An error if none does: the closest name that
-/// is known, and those of the configuration.
+/// Whether a configuration, the prices or a log know this model. An error names the closest that is known.
 fn expect_model(model: &str, scenarios: &Scenarios, input: &mut Input) -> Result<()> {
     let prices = input.data.read("prices.toml", Prices::parse)?;
     let (history, names) = input.named_history();

@@ -1,6 +1,5 @@
-//! Recorded responses, wherever they come from: the telemetry of the live pipeline, or the logs as they would have been
-//! recorded. Either can be summed up, and replayed under another configuration. Telemetry names MCP servers by
-//! pseudonyms: names that stand in the configuration or in the lake tell which is whose.
+//! Recorded responses, from telemetry of the live pipeline or from logs as they would have been recorded: summed up, or
+//! replayed. Telemetry's pseudonyms of MCP servers are matched with names in configuration and lake.
 
 pub mod input_report;
 

@@ -1,9 +1,8 @@
 //! Bounds of follow-up shares that hold on sessions to come.
 //!
-//! Four things make a share look surer than it is: calls of one session hang together (the design effect), the best of
-//! several lags is taken (a smaller tail for each), what comes is as uncertain as what was (both variances), and habits
-//! drift. Against the last, new sessions weigh more, and the interval is made as wide as the user's own past asks for:
-//! bounds that would have been written week by week are held against what came after.
+//! A share looks surer than it is: calls of a session hang together (design effect), the best of several lags is taken
+//! (a smaller tail for each), both past and future vary, and habits drift: new sessions weigh more, and the interval is
+//! as wide as bounds written week by week would have had to be.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -101,8 +100,7 @@ impl FollowUps {
     }
 }
 
-/// What was known of all pairs at the end of each week that is asked for, or that the width of its bounds rests on. Weeks
-/// share their pasts: each is summed up once.
+/// What was known of all pairs at each week asked for, or that bounds rest on; weeks share their pasts.
 struct Past<'s> {
     counted: &'s FollowUps,
     numbers: &'s FollowUpThresholds,

@@ -1,5 +1,4 @@
-//! Which tool followed which, session by session: over the calls of a history, or over recorded responses. The unit is the
-//! step, an API message with its calls.
+//! Which tool followed which, by session, in a history or recorded responses; a step is an API message with its calls.
 
 pub mod bounds;
 

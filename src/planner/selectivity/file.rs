@@ -117,8 +117,7 @@ impl Selectivity {
         )
     }
 
-    /// Reads a configuration; without the key nothing is known and nothing fetched. An error if the text is no TOML, or
-    /// a row cannot be meant; `place` is how errors cite the file.
+    /// Reads a configuration; nothing is known without the key. An error, citing `place`, if a row cannot be read.
     pub fn from_toml(text: &str, place: &str, numbers: &SelectivityThresholds) -> Result<Self> {
         let hinted = |message| Error::failed(message).hint("`devboy planner --write-selectivity FILE` writes it anew");
         let fault = |cause: String| hinted(format!("{place}: {cause}"));

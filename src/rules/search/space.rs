@@ -1,6 +1,5 @@
-//! Which values of which keys are tried, and the greedy walk: the change that saves most, then the next beside it.
-//!
-//! Each step replays every value again: one that saves nothing alone may save beside another.
+//! Which values of which keys are tried, and the greedy walk: the change that saves most, then the next beside it. Each
+//! step replays every value again: one that saves nothing alone may save beside another.
 
 use std::collections::BTreeMap;
 

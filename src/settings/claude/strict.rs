@@ -76,8 +76,7 @@ pub fn at(path: &Path, text: &str, offset: usize) -> String {
     format!("{}:{line}:{column}", path.shown())
 }
 
-/// Looks for a key from the object `root` down; the text was checked. An error if a part of the key stands twice, or
-/// something other than an object stands where one has to.
+/// Looks for a key below `root` in checked text. An error if a part stands twice or is no object.
 pub fn find(path: &Path, text: &str, root: Range<usize>, key: &KeyPath) -> Result<KeySearch> {
     let mut object = root;
     for (depth, part) in key.0.iter().enumerate() {

@@ -1,8 +1,7 @@
 //! Takes keys out of a text: which bytes go with them, and which blank lines stood there for their sake alone.
 //!
-//! All cuts are found in one look at the outline, so that whoever takes a hundred keys out does not read the text a
-//! hundred times. What devboy added is cut the way it was added. Out of an inline table a key goes with its comma, or with its line
-//! where each has its own.
+//! One look at the outline finds all cuts. What devboy added is cut the way it was added; a key of an inline table goes
+//! with its comma, or with its line where each has its own.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -11,10 +10,8 @@ use crate::base::key_path::KeyPath;
 use crate::settings::lines;
 use crate::settings::outline::{DocumentOutline, Site, SiteForm};
 
-/// What to cut so that the keys and everything below them are gone: ranges in the order of the text that do not touch.
-///
-/// A key goes with the comment beside it, a block also with the comments directly above it. A `[header]` that loses its
-/// last key goes too unless there is a comment in its block, and so does an inline table inside another one.
+/// The ranges to cut for the keys and all below them, in order and apart. A key goes with the comment beside it, a
+/// block with those right above it; so does a `[header]` without a comment, or an inner inline table, that is emptied.
 pub(super) fn cuts(text: &str, outline: &DocumentOutline, keys: &[&KeyPath]) -> Vec<Range<usize>> {
     let mut removal = Removal::new(text, outline.sites(), keys);
     removal.mark_emptied();

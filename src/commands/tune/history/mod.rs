@@ -150,8 +150,7 @@ fn rows<'j>(
     journal.entries.iter().zip(standings).enumerate().map(row).collect()
 }
 
-/// Keys of Claude Code's settings that no later entry changed and that are not any more what an entry made them. Of a file
-/// that cannot be read nothing is known.
+/// Keys that no later entry changed and that are not as an entry left them; of an unreadable file nothing is known.
 fn by_hand(entry: &JournalEntry, later: &[JournalEntry]) -> Vec<(String, String)> {
     let file = Some(entry).filter(|entry| entry.is_about_claude());
     let Some(file) = file.and_then(|entry| ClaudeFile::load(Path::new(&entry.config)).ok()) else { return Vec::new() };
