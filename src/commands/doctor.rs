@@ -70,7 +70,6 @@ struct Examined {
     lines: Vec<ExaminedLine>,
     /// The relative places that were looked at.
     places: Vec<PathBuf>,
-    /// The logs, if they could be read.
     read: Result<Input>,
     damage: BTreeMap<Reason, Quality>,
 }
@@ -283,7 +282,6 @@ fn odd_settings(file: &ClaudeFile, levers: &Levers) -> BTreeSet<String> {
     levers.all().filter_map(odd).collect()
 }
 
-/// Where the live pipeline may have recorded, and what is there.
 fn recorded(args: &Args, context: &Context<'_>) -> Vec<ExaminedLine> {
     let settings = recorded_as(args, context);
     let place = |place: TelemetryPlace| {

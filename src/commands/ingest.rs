@@ -49,7 +49,6 @@ struct LogsReport {
     overview: Overview,
 }
 
-/// Reads what is new, then reports.
 pub fn run(args: &Args, context: &mut Context<'_>) -> Result<()> {
     if args.prune {
         prune(&Data::new(args.input.rules_dir.as_deref())?, args.output.quiet, context)?;

@@ -45,7 +45,6 @@ pub struct QuestionArgs {
 }
 
 impl QuestionArgs {
-    /// [`Input::read`] of the window that is asked for.
     pub fn read(&self, tier: u8, timeline: Option<TimelineDetail>, context: &mut Context<'_>) -> Result<Input> {
         let window = window::of(&self.window, context.now_ms)?;
         Input::read(&self.input, window, (tier, timeline), &self.output, context)
@@ -115,7 +114,6 @@ pub fn fields(window: Value, inputs: Value, damage: &BTreeMap<Reason, Quality>, 
     fields
 }
 
-/// An input as commands see it.
 impl Input {
     /// Finds the logs that `args` ask for and updates what is known of them; `tier` has one bit for each vocabulary
     /// that the facts of bodies are wanted in. An error if no log can be found; it lists the places looked at.
@@ -145,7 +143,6 @@ impl Input {
         Ok(input)
     }
 
-    /// [`fields`] of this input.
     pub fn fields(&self, own: Value) -> Value {
         fields(self.window_json(), self.json(), &quality::of(&self.sources), own)
     }
@@ -241,7 +238,6 @@ impl BilledLogs {
         Ok(Self { input, workload, cache })
     }
 
-    /// Their bill.
     pub fn bill(&self) -> Bill<'_> {
         Bill::new(&self.workload, self.cache.cache.class_unknown)
     }

@@ -34,13 +34,11 @@ pub struct Alternative {
     pub start: Millis,
     /// As it was, simulated.
     pub log: u64,
-    /// Under the setting.
     pub policy: u64,
 }
 
 /// A week of a person.
 pub struct PersonWeek {
-    /// What is added to a pool.
     pub contribution: Contribution,
     pub calls: Vec<LightCall>,
 }

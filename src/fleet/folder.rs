@@ -44,7 +44,6 @@ pub fn light_place(directory: &Path, user: &str, week: &str) -> PathBuf {
 #[derive(Debug, Clone)]
 pub struct PooledFile {
     pub user: String,
-    /// Monday of the week.
     pub week: String,
     pub digest: String,
     pub marks: Vec<String>,

@@ -25,7 +25,6 @@ pub struct Lender {
 }
 
 impl Lender {
-    /// The pool as it counts now.
     pub fn new(pool: &Pool, now_ms: Millis, limits: &FleetLimits) -> Self {
         let weight = |week: &str| week_named(week).map_or(0.0, |week| limits.weight(week, now_ms));
         Self { subjects: summed(pool, weight) }

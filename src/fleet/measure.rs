@@ -15,7 +15,6 @@ pub const CALLS: &str = "calls";
 pub const REPEATS: &str = "repeats";
 /// Other bodies between a repeat and its last showing.
 pub const DISTANCE: &str = "distance";
-/// Bytes of a response.
 pub const BYTES: &str = "bytes";
 pub const SHAPE: &str = "shape";
 /// Inner formats of a response.
@@ -38,7 +37,6 @@ pub const LOG_TOKENS: &str = "log_tokens";
 /// Those of the same sessions under another setting.
 pub const POLICY_TOKENS: &str = "policy_tokens";
 
-/// How the bins of a measure are meant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BinForm {
     /// One number, in bin 0.

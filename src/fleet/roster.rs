@@ -23,7 +23,6 @@ pub struct Roster {
     pub weeks: BTreeMap<String, Vec<Batch>>,
 }
 
-/// Version of the file.
 pub const SCHEMA_VERSION: u32 = 1;
 /// Its name in a directory of contributions.
 pub const FILE: &str = "pool-roster.json";
@@ -44,7 +43,6 @@ impl Roster {
         }
     }
 
-    /// The people whose week is spent.
     pub fn spent(&self, week: &str) -> BTreeSet<&str> {
         let batches = self.weeks.get(week).into_iter().flatten();
         batches.flat_map(|batch| batch.keys().map(String::as_str)).collect()

@@ -99,7 +99,6 @@ impl Summed {
         best.map(|(name, _)| name.to_owned()).unwrap_or_default()
     }
 
-    /// Adds another subject.
     pub fn absorb(&mut self, other: &Self) {
         other.counts.iter().for_each(|(key, count)| *self.counts.entry(key.clone()).or_default() += count);
         for (measure, (part, whole)) in &other.shares {

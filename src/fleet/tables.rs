@@ -96,7 +96,6 @@ fn whole(row: &Summed, measure: &str) -> Option<i64> {
     row.share(measure).map(|(_, whole)| whole as i64)
 }
 
-/// Fingerprints of endpoints.
 pub fn endpoints(all: &BTreeMap<CountSubject, Summed>) -> Listing {
     let rows = of_kind(all, ENDPOINT);
     let rate = |row: &Summed| row.share(REPEATS).filter(|(_, calls)| *calls > 0.0).map(|(part, calls)| part / calls);
@@ -121,7 +120,6 @@ pub fn endpoints(all: &BTreeMap<CountSubject, Summed>) -> Listing {
         .finish()
 }
 
-/// Tools with their steps.
 pub fn tools(all: &BTreeMap<CountSubject, Summed>) -> Listing {
     let rows = of_kind(all, TOOL);
     Columns::of(&rows)

@@ -202,7 +202,6 @@ pub struct SizeSide {
     pub chars: Option<Vec<u32>>,
 }
 
-/// What a row is about.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, strum::IntoStaticStr)]
 #[strum(const_into_str, serialize_all = "snake_case")]
 pub enum ComparedKind {
@@ -221,7 +220,6 @@ pub struct ComparedRow {
     pub lag: Option<u32>,
     /// Of an edge, pairs of all pairs of the earlier tool; of a size, answers beyond the median of both sides.
     pub a: Share,
-    /// The same on the second side.
     pub b: Share,
     /// Median size on the first side.
     pub median_a: Option<u64>,

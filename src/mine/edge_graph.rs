@@ -12,7 +12,6 @@ use crate::report::numbers::{counted, thousands};
 /// Thinnest and thickest line, in points.
 const WIDTH: (f64, f64) = (1.0, 8.0);
 
-/// Name of each node, by tool.
 fn nodes(edges: &[&Edge]) -> BTreeMap<String, String> {
     let mut names: Vec<&String> = edges.iter().flat_map(|edge| [&edge.from, &edge.to]).collect();
     names.sort();

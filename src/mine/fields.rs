@@ -130,7 +130,6 @@ pub struct FieldUses {
     pub fields: Vec<FieldUse>,
 }
 
-/// The fields of one tool.
 #[derive(Serialize, Deserialize, Default, Debug, Clone)]
 pub struct ToolFields {
     /// Tool; of a shell with the class of the command.
@@ -188,7 +187,6 @@ impl ToolFields {
     }
 }
 
-/// What is being summed up of a tool.
 #[derive(Default)]
 struct ToolFieldSums {
     tool: ToolFields,

@@ -121,7 +121,6 @@ fn calls(calls: f64) -> String {
     thousands(calls.round() as u64)
 }
 
-/// The published one-line summary.
 pub fn summary(profile: &EventProfile, endpoints: usize) -> String {
     let share = |share: Option<f64>| share.map_or_else(|| "n/a".to_owned(), |share| format!("{:.1}%", 100.0 * share));
     format!(

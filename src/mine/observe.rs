@@ -50,7 +50,6 @@ impl EventGuide<'_> {
 pub struct EventSums {
     endpoints: Vec<EndpointSum>,
     spans: BTreeMap<Sym, EndpointSpan>,
-    /// Bytes, by tool.
     bytes: ValueCounts,
     /// Stack distances of repeats, by endpoint.
     distances: ValueCounts,
@@ -59,7 +58,6 @@ pub struct EventSums {
 }
 
 impl EventSums {
-    /// Sums some sessions of a sorted log up.
     pub fn of(part: &LogPart<'_>) -> Result<Self> {
         let log = part.log;
         let distances = repeats(part);

@@ -158,7 +158,6 @@ pub struct PatternCount {
     pub matches: u64,
     /// Sessions with a match.
     pub sessions: u64,
-    /// Tokens of the answers that match.
     pub tokens: u64,
     /// Volume that the paper prints.
     pub published: u64,

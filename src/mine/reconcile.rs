@@ -43,13 +43,11 @@ pub struct SumStep {
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct Sum {
     pub of: &'static str,
-    /// The report that it starts from.
     pub from: &'static str,
     /// Its figure.
     pub start: u64,
     /// What lies between; steps of zero are left out.
     pub steps: Vec<SumStep>,
-    /// The report that it leads to.
     pub to: &'static str,
     /// Its figure.
     pub end: u64,

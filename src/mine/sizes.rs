@@ -13,7 +13,6 @@ use crate::logs::history::History;
 use crate::logs::trace::{Millis, ResultKind};
 use crate::telemetry::log::{EventLog, RecordedEvent};
 
-/// Bytes of the answers of one session, by tool.
 #[derive(Clone, Debug, Default)]
 struct SessionSizes {
     start: Millis,

@@ -96,7 +96,6 @@ pub fn edges_overview(rows: &[Edge]) -> Table {
         .table()
 }
 
-/// Tools as beginnings and ends of contexts.
 pub fn ends(rows: &[(String, EndSum)]) -> Listing {
     Columns::of(rows)
         .text("tool", |(name, _)| name.clone())

@@ -41,13 +41,9 @@ pub struct StatusTotals {
 /// Token fields of all messages.
 #[derive(Serialize, Deserialize, Default, Debug, PartialEq, Eq)]
 pub struct UsageTotals {
-    /// See [`Usage::input`].
     pub input_tokens: u64,
-    /// See [`Usage::output`].
     pub output_tokens: u64,
-    /// See [`Usage::cache_creation`].
     pub cache_creation_input_tokens: u64,
-    /// See [`Usage::cache_read`].
     pub cache_read_input_tokens: u64,
 }
 
@@ -104,7 +100,6 @@ pub struct Totals {
     pub types: BTreeMap<String, u64>,
 }
 
-/// Computes the totals of all files.
 pub fn totals(corpus: &Corpus) -> Totals {
     let mut sums = WindowSums { window: Millis::MIN..Millis::MAX, ..WindowSums::default() };
     corpus.files.iter().for_each(|file| sums.add_file(file, &corpus.names));

@@ -11,7 +11,6 @@ use crate::planner::prefetches::DeclineReason;
 use crate::planner::value_models::{ValueModel, ValueModels};
 use crate::settings::tool_model::{FollowUp, ValueClass};
 
-/// The moment after an answer.
 #[derive(Debug, Clone, Copy)]
 pub struct AnswerMoment<'a> {
     pub tool: &'a str,
@@ -165,7 +164,6 @@ pub struct NamedArgument {
 }
 
 impl NamedArgument {
-    /// An argument.
     pub fn new(name: impl Into<String>, value: u64) -> Self {
         Self { name: name.into(), value }
     }

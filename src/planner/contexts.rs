@@ -47,7 +47,6 @@ impl PlannerContext {
         sessions.par_iter().enumerate().map(of).collect()
     }
 
-    /// The calls of one message at a time.
     pub fn steps<'c>(&'c self, history: &'c History) -> impl Iterator<Item = &'c [u32]> {
         self.calls.chunk_by(|a, b| history.calls[*a as usize].step == history.calls[*b as usize].step)
     }

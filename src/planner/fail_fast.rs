@@ -76,7 +76,6 @@ pub struct Refusals<'a> {
 }
 
 impl<'a> Refusals<'a> {
-    /// Before the first call.
     pub fn new(policy: &'a JudgedPlanner<'a>) -> Self {
         Self { policy, by_tool: BTreeMap::new(), by_question: FailFast::new(&policy.numbers.fail_fast) }
     }

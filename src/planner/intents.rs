@@ -32,7 +32,6 @@ impl Intents {
         intents
     }
 
-    /// The keywords of a call's turn.
     pub fn of(&self, call: u32) -> &BTreeSet<String> {
         &self.sets[self.of_calls[call as usize] as usize]
     }
@@ -77,7 +76,6 @@ fn named<'k>(
     timeline.words.of(words).filter_map(|word| known.get(&word.hash).cloned())
 }
 
-/// The words that keywords can be, by hash.
 fn words_of_fields<'m>(models: impl IntoIterator<Item = &'m ToolModel>) -> BTreeMap<u64, String> {
     let groups = models.into_iter().flat_map(|model| model.field_groups.values());
     let fields = groups.filter(|group| !group.default_include).flat_map(|group| &group.fields);

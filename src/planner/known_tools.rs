@@ -7,7 +7,6 @@ use crate::planner::numbers::{AnswerList, PlannerThresholds};
 use crate::planner::value_models::{ValueModel, ValueModels};
 use crate::settings::tool_model::{FollowUp, SideEffectClass, ToolModel, ValueClass};
 
-/// A link in symbols.
 #[derive(Debug, Clone)]
 pub struct KnownLink<'m> {
     /// As the value model has it.
@@ -85,7 +84,6 @@ pub struct KnownTool<'m> {
     /// Its value model, or the default.
     pub model: &'m ValueModel,
     pub links: Vec<KnownLink<'m>>,
-    /// Whether it may be called ahead.
     pub speculatable: bool,
     /// The host whose calls are limited, in small letters.
     pub host: Option<String>,

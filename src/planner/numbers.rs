@@ -78,7 +78,6 @@ pub struct CandidateNumbers {
 #[serde(deny_unknown_fields)]
 pub struct PublishedNumbers {
     pub bytes_per_token: u32,
-    /// Calls that it looks back on.
     pub recent_tools_max: usize,
     /// Tokens that it counts for a refused repeat.
     pub refused_tokens: u64,
@@ -98,7 +97,6 @@ pub struct ExactNumbers {
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ProjectionNumbers {
-    /// Arguments per link.
     pub arguments_max: usize,
     /// The same after a web search.
     pub search_arguments_max: usize,
@@ -127,14 +125,12 @@ impl ProjectionNumbers {
 #[serde(deny_unknown_fields)]
 pub struct ProjectionPair {
     pub from: String,
-    /// The tool that is called next.
     pub to: String,
     pub extractor: AnswerList,
     /// The argument that it fills, unless the link names one.
     pub argument: String,
 }
 
-/// What an answer lists.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum AnswerList {

@@ -54,7 +54,6 @@ pub struct Opportunity {
     pub from: Sym,
     /// Number of the link among those of that tool.
     pub link: u16,
-    /// The tool that would be called.
     pub to: Sym,
     /// The argument, among the names of values; 0 if no call was ever given it.
     pub argument: Sym,

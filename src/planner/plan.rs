@@ -15,7 +15,6 @@ use crate::planner::numbers::{PlannerThresholds, ScoreNumbers};
 use crate::planner::prefetches::DeclineReason;
 use crate::settings::tool_model::{CostModel, ToolModel, ValueClass};
 
-/// What is called ahead.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Plan {
     /// Calls in order: what another needs comes first.

@@ -265,7 +265,6 @@ impl PrefetchTally {
         PrefetchEnd::ALL.iter().copied().map(|end| self.ends[end]).sum()
     }
 
-    /// Planned calls that were sent out.
     pub fn sent(&self) -> u64 {
         PrefetchEnd::ALL.iter().copied().filter(|end| end.race().is_some()).map(|end| self.ends[end]).sum()
     }

@@ -26,7 +26,6 @@ pub struct RaceLimits {
 }
 
 impl RaceLimits {
-    /// The limits of a configuration.
     pub fn new(enrichment: &Enrichment, numbers: &RaceNumbers) -> Self {
         Self {
             parallel_max: enrichment.max_parallel_prefetches as usize,
@@ -42,7 +41,6 @@ pub fn latency_ms(measured_ms: Option<u64>, cost: &CostModel, numbers: &RaceNumb
     measured_ms.or(cost.latency_ms_p50).unwrap_or(numbers.latency_unknown_ms)
 }
 
-/// A call to be made ahead.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Prefetch {
     pub request: CallKey,
@@ -117,7 +115,6 @@ pub struct Race {
 }
 
 impl Race {
-    /// A race in which nothing has happened.
     pub fn new(limits: RaceLimits) -> Self {
         Self { limits, ..Self::default() }
     }

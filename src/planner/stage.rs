@@ -77,7 +77,6 @@ pub const MINED: &str = "mined";
 /// The same, one call at a time by what the answer looks like.
 pub const SELECTIVE: &str = "selective";
 
-/// A planner and what it believes.
 pub struct Planner {
     pub name: &'static str,
     pub about: &'static str,
@@ -164,7 +163,6 @@ fn odds<'a>(stage: &'a PlannerStage, planner: &'a Planner, known: &'a KnownTools
     }
 }
 
-/// The books of several sessions in one.
 pub fn sum(ledgers: &[PlannerLedger]) -> PlannerLedger {
     ledgers.iter().fold(PlannerLedger::default(), |mut sum, ledger| {
         sum.absorb(ledger);
@@ -217,7 +215,6 @@ impl SweepGrid {
         Ok(Self { cells: grid(&axes)?.into_iter().map(cell).collect::<Result<_>>()?, keys })
     }
 
-    /// Whether nothing is swept.
     pub fn is_empty(&self) -> bool {
         self.keys.is_empty()
     }

@@ -111,7 +111,6 @@ impl ModelLayers {
         }
     }
 
-    /// The effective models, and what is wrong with them.
     pub fn resolve(&self, precedence: LayerPrecedence) -> Result<ValueModels> {
         let wildcard = self.tools.get(ANY).map(|said| effective(ANY, said, None, precedence)).transpose()?;
         let mut models = BTreeMap::new();
@@ -162,7 +161,6 @@ impl ValueModel {
         }
     }
 
-    /// Links with a name and a probability.
     pub fn links(&self) -> impl Iterator<Item = &FollowUp> {
         self.model.follow_up.iter().filter(|link| !link.tool.is_empty() && is_share(link.probability))
     }
@@ -177,7 +175,6 @@ pub enum Severity {
     Error,
 }
 
-/// Something odd in a value model.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ModelProblem {
     pub severity: Severity,

@@ -41,7 +41,6 @@ pub struct JudgedPlanner<'a> {
     pub probability_min: f64,
     /// Where probabilities come from; none takes those of the links, as the published planner does.
     pub odds: Option<&'a dyn Odds>,
-    /// Budget and limits.
     pub enrichment: &'a Enrichment,
     /// How long calls take.
     pub latencies: &'a Latencies,

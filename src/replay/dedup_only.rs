@@ -42,7 +42,6 @@ pub(super) struct DedupStep {
     preview: bool,
 }
 
-/// What L0 does with a response.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Handling {
     Passed,
@@ -288,7 +287,6 @@ pub(super) struct Changes<'c> {
 }
 
 impl<'c> Changes<'c> {
-    /// Holds changes against what holds now.
     pub fn new(now: &'c Scenario, all: &'c [&'c Scenario]) -> Self {
         let unlike_at = |endpoint: usize| {
             let is_unlike = |change: &usize| all[*change].endpoints[endpoint].is_unlike(&now.endpoints[endpoint]);

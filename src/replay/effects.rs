@@ -22,9 +22,7 @@ pub struct HistoryPiece {
 /// What all tokens are, and what is saved of them now.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub struct Present {
-    /// Tokens as they are.
     pub baseline: f64,
-    /// Tokens saved.
     pub saved: f64,
 }
 
@@ -57,7 +55,6 @@ impl<'p> EffectsBaseline<'p> {
         Self::of(change, pieces)
     }
 
-    /// What is saved now.
     pub fn present(&self) -> Present {
         *self.present.get_or_init(|| {
             let parts: Vec<Present> = self.pieces.par_iter().map(|piece| piece.present(&self.now)).collect();
@@ -207,7 +204,6 @@ pub struct SessionTape<'t> {
     sessions: Vec<TapeSegment>,
 }
 
-/// Tokens of one session.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
 pub struct SessionTokens {
     /// As they are.

@@ -90,7 +90,6 @@ fn content(event: &RecordedEvent, names: &Pseudonyms) -> String {
     if !is_response && !event.body.is_some() { String::new() } else { names.id(event.body).to_string() }
 }
 
-/// The event as it stands in a file.
 fn recorded(event: &RecordedEvent, log: &EventLog, source: &ReplayInput, names: &Pseudonyms) -> PipelineEvent {
     let ids = encode::ids();
     let format = |number: u8| ids.get(usize::from(number)).map(|id| (*id).to_owned());

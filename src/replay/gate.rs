@@ -59,7 +59,6 @@ struct ArmBaseline {
 /// What a baseline file calls endpoints.
 #[derive(Clone, Copy)]
 enum BaselineNaming<'p> {
-    /// By their names.
     Real,
     /// As older files do.
     Published,

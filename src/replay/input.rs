@@ -103,7 +103,6 @@ impl ReplayInput {
         log
     }
 
-    /// What happened in the contexts besides the responses.
     fn beside(&self, names: &mut Names, scenario: &Scenario) -> Vec<RecordedEvent> {
         let order = |chain: u32, call: usize| (call - self.history.chains[chain as usize].calls.start) as u32;
         let bare = |names: &mut Names, index: usize| {

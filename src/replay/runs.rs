@@ -19,7 +19,6 @@ const BASE: u64 = 0x9E37_79B9_7F4A_7C15;
 /// Bodies whose windows are looked for at once: enough for all threads, few enough that what is found takes little room.
 const BODIES_AT_ONCE: usize = 4096;
 
-/// The windows of all bodies of a tape.
 #[derive(Clone, Debug, Default)]
 pub struct Windows {
     /// Lines of a window.
@@ -94,7 +93,6 @@ impl Windows {
         self.lines[body][line].text = text;
     }
 
-    /// Unpacks the lines of some bodies.
     pub fn unpack_lines_of(&mut self, facts: &[BodyFacts], wanted: &[bool]) {
         let lines =
             |(row, &wanted): (&BodyFacts, &bool)| if wanted { row.lines.iter().collect() } else { Box::default() };

@@ -18,7 +18,6 @@ pub struct GridCell {
     pub settings: Settings,
 }
 
-/// What is changed about the files.
 #[derive(Default)]
 pub struct ScenarioChanges<'a> {
     /// `KEY=A,B,…`, each.
@@ -69,7 +68,6 @@ impl Scenarios {
         Ok(Self { files, keys, cells, model: asked.model.map(str::to_owned), reaches })
     }
 
-    /// Whether a grid was asked for.
     pub fn is_sweep(&self) -> bool {
         !self.keys.is_empty()
     }

@@ -85,7 +85,6 @@ pub(super) fn fallback(tape: &Tape, scenario: &Scenario, index: usize) -> (u64, 
     (offer.baseline, decision)
 }
 
-/// A response, with what the layers ask about it.
 fn offer<'t>(tape: &'t Tape, scenario: &'t Scenario, index: u32, response: &'t Response) -> Offer<'t> {
     let session = scenario.session(response);
     let baseline = session.counting.tokens(&response.body_at_hand.raw);

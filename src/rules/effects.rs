@@ -245,7 +245,6 @@ pub fn attempts(
     Ok(out)
 }
 
-/// The sessions that a lever concerns.
 fn parts<'s>(sessions: impl IntoIterator<Item = &'s SettingSides>) -> Vec<SessionEffect> {
     let concerned = sessions.into_iter().filter(|sides| sides.before.units > 0);
     concerned.map(|sides| SessionEffect { effect: difference(sides) as f64, of: sides.before.units as f64 }).collect()

@@ -75,7 +75,6 @@ pub fn mined_planner(stage: &PlannerStage, annotations: &Annotations, found: &[F
     })
 }
 
-/// What was mined, over the shipped value models.
 fn mined_models(stage: &PlannerStage, annotations: &Annotations, found: &[Finding]) -> Result<ValueModels> {
     let empty = empty()?;
     let file = SettingsFile::parse(&empty.path, &Proposal::new(&empty, found.to_vec(), annotations)?.text)?;
@@ -84,7 +83,6 @@ fn mined_models(stage: &PlannerStage, annotations: &Annotations, found: &[Findin
     layers.resolve(LayerPrecedence::ByField)
 }
 
-/// A configuration that says nothing.
 fn empty() -> Result<SettingsFile> {
     SettingsFile::parse(Path::new("mined"), "schema_version = 4\n")
 }

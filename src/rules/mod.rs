@@ -61,7 +61,6 @@ pub struct Rule {
     pub judge: fn(&RuleFacts<'_>, &RuleThresholds) -> Result<Vec<Finding>>,
 }
 
-/// When a rule speaks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Speaks {
     /// In `tune from-claude-logs`.
@@ -232,7 +231,6 @@ pub struct DocumentedRule {
     pub sheet: DataFile,
 }
 
-/// All rules in words.
 pub fn documented(data: &Data) -> Result<Vec<DocumentedRule>> {
     let of_pipeline = REGISTER.iter().map(|rule| (rule.id, rule.file, rule.summary));
     let of_client = claude::REGISTER.iter().map(|rule| (rule.id, rule.file, rule.summary));

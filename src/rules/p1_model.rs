@@ -30,7 +30,6 @@ struct Thresholds {
     window_tiers: Vec<u32>,
 }
 
-/// All ids of one family taken together.
 #[derive(Default)]
 struct FamilyUse {
     messages: u64,

@@ -21,7 +21,6 @@ use crate::settings::{SettingsFile, View, WantedValue, apply, journal_entry, jou
 /// How the first line begins of a file that devboy began.
 const TITLE: &str = "# Read by the devboy pipeline in an MCP host; ";
 
-/// What would be written.
 pub struct Proposal {
     /// All findings; a proposal for a pinned key has become a hold.
     pub findings: Vec<Finding>,

@@ -67,7 +67,6 @@ fn line(finding: &Finding) -> Option<String> {
 
 /// How the reason begins if the planner is on (published words).
 const ENABLED: &str = "enrichment already enabled";
-/// What judges prefetches.
 const ANNOTATE: &str = "`devboy annotate`";
 
 #[derive(Clone, Copy, Default)]

@@ -49,7 +49,6 @@ fn told(finding: &Finding, explain: bool) -> Option<(String, String)> {
     Some((what, evidence_words(evidence) + &effect.unwrap_or_default()))
 }
 
-/// What a finding would do, or is expected to.
 fn effect_of(finding: &Finding) -> Option<String> {
     finding.effect.as_ref().map(effect_words).or_else(|| finding.forecast.as_ref().map(forecast_words))
 }
@@ -185,7 +184,6 @@ fn short(value: &toml_edit::Value) -> String {
     }
 }
 
-/// The findings for JSON, all of them.
 pub fn json(findings: &[Finding]) -> Value {
     findings.iter().map(finding_json).collect()
 }
@@ -233,7 +231,6 @@ fn finding_json(finding: &Finding) -> Value {
     out
 }
 
-/// A TOML value as JSON.
 pub fn plain(value: &toml_edit::Value) -> Value {
     Value::deserialize(value.clone().into_deserializer()).expect("JSON holds all that stands in a configuration")
 }

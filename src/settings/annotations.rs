@@ -23,7 +23,6 @@ struct AnnotationFile {
     tools: BTreeMap<String, ToolModel>,
 }
 
-/// An annotation and the file it stands in.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Annotation {
     /// The value model; names of other tools in it are live names.

@@ -53,7 +53,6 @@ impl SettingsFile {
         self.warnings.sort_by_key(|warning| warning.line);
     }
 
-    /// The file that is not there yet.
     pub fn missing(path: &Path) -> Self {
         Self {
             path: path.to_owned(),

@@ -33,7 +33,6 @@ pub enum Origin {
     },
 }
 
-/// The resolved configuration.
 #[derive(Debug, Clone)]
 pub struct Effective {
     /// All values, typed.

@@ -17,7 +17,6 @@ pub struct Journal {
     pub damaged_lines: Vec<usize>,
 }
 
-/// One written configuration.
 #[derive(Serialize, Deserialize, Clone, Debug, PartialEq, Default)]
 pub struct JournalEntry {
     /// Eight hex digits that name it.
@@ -72,7 +71,6 @@ pub enum SettingsReach {
 #[derive(Serialize, Deserialize, Clone, Debug, PartialEq, Eq)]
 pub struct SettledEntry {
     pub settles: String,
-    /// Whether the configuration was written.
     pub written: bool,
 }
 
@@ -339,7 +337,6 @@ impl EntryStanding {
 pub const CLAUDE_SETTINGS: &str = "claude-settings";
 
 impl JournalEntry {
-    /// Whether it is about settings of Claude Code.
     pub fn is_about_claude(&self) -> bool {
         self.target.as_deref() == Some(CLAUDE_SETTINGS)
     }

@@ -110,7 +110,6 @@ impl Finding {
         Self { rule, subject: subject.into(), verdict, evidence, effect: None, forecast: None }
     }
 
-    /// The change that it proposes.
     pub fn proposed(&self) -> Option<&Delta> {
         match &self.verdict {
             Verdict::Propose(delta) => Some(delta),

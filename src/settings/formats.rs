@@ -54,7 +54,6 @@ fn names_formats(key: &KeyPath) -> bool {
     )
 }
 
-/// Whether devboy knows a format.
 fn is_format(id: &str) -> bool {
     encode::find(id).is_some()
 }

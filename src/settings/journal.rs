@@ -25,7 +25,6 @@ use crate::settings::{schema, values};
 /// Hex digits of an entry's id.
 const ID_DIGITS: usize = 8;
 
-/// Where the journal of a configuration is.
 pub fn journal_path(config: &Path) -> PathBuf {
     config.with_file_name("tuning-journal.jsonl")
 }

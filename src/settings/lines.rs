@@ -28,7 +28,6 @@ pub(super) fn ending(text: &str) -> &'static str {
     }
 }
 
-/// The blanks in front of the line of `offset`.
 pub(super) fn indent(text: &str, offset: usize) -> &str {
     let line = &text[start(text, offset)..offset];
     &line[..line.len() - line.trim_start_matches([' ', '\t']).len()]

@@ -10,7 +10,6 @@ use toml_edit::{Document, InlineTable, Item, Key, Table, Value};
 use crate::base::key_path::KeyPath;
 use crate::settings::lines::{comment_after, comments_above};
 
-/// How a site is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum SiteForm {
     /// `[a.b]`
@@ -90,7 +89,6 @@ impl DocumentOutline {
         Some(1 + self.line_starts.partition_point(|&start| start <= site.start))
     }
 
-    /// Whether the key is a list, and so has elements for children.
     pub(super) fn is_list(&self, path: &KeyPath) -> bool {
         let is_element = |site: &&Site| matches!(site.form, SiteForm::Element | SiteForm::ListHeader);
         self.under(path).filter(is_element).any(|site| site.path.parent().as_ref() == Some(path))

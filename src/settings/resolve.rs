@@ -123,7 +123,6 @@ impl Settings {
         by_data.or_else(|| self.template_for(endpoint))
     }
 
-    /// The template of an endpoint.
     pub fn template_for(&self, endpoint: &str) -> Option<&str> {
         let own = self.endpoint_overrides.get(endpoint).and_then(|own| own.template_id.as_ref());
         own.or_else(|| self.templates.endpoint_overrides.get(endpoint)).map(String::as_str)

@@ -64,7 +64,6 @@ pub(super) fn changed_since(found: Option<String>, is_old: bool, new: Option<&st
     }
 }
 
-/// One change to take back.
 struct ReversalStep<'e> {
     key: KeyPath,
     old: Option<Value>,

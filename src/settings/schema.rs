@@ -168,7 +168,6 @@ pub(super) fn is_placeholder(name: &str) -> bool {
     name.starts_with('<')
 }
 
-/// Whether it is a number that is not above 0.
 pub(super) fn is_not_positive(value: &Value) -> bool {
     finite(value).is_some_and(|number| number <= 0.0)
 }
@@ -242,7 +241,6 @@ pub const CURRENT_VERSION: u32 = 4;
 /// The oldest version that devboy reads.
 pub const OLDEST_VERSION: u32 = 1;
 
-/// The key that holds the version.
 pub(super) fn key() -> KeyPath {
     KeyPath::from(["schema_version"])
 }

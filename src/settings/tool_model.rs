@@ -114,7 +114,6 @@ fn half() -> f64 {
 pub struct ToolModel {
     /// How much an answer matters.
     pub value_class: ValueClass,
-    /// What a call does to the world.
     #[serde(skip_serializing_if = "SideEffectClass::is_default")]
     pub side_effect_class: SideEffectClass,
     /// Tools whose cached answers this call makes stale.
@@ -131,7 +130,6 @@ pub struct ToolModel {
     pub speculate: Option<bool>,
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub field_groups: BTreeMap<String, FieldGroup>,
-    /// Sizes, latency, price.
     pub cost_model: CostModel,
     /// Tools that tend to come next.
     #[serde(skip_serializing_if = "Vec::is_empty")]

@@ -178,7 +178,6 @@ impl ExportArgs {
         }
     }
 
-    /// The form asked for.
     pub fn form(&self) -> ExportForm {
         let of_name = || match self.output.as_ref()?.extension()?.to_str()? {
             "csv" => Some(ExportForm::Csv),
@@ -216,7 +215,6 @@ impl ExportArgs {
         Ok(input)
     }
 
-    /// The name under which a tool is shown.
     pub fn shown(&self, names: &Pseudonyms, tool: &str) -> String {
         if self.names { tool.to_owned() } else { names.tool(tool) }
     }

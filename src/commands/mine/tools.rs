@@ -117,7 +117,6 @@ pub struct Called {
     pub servers: Vec<String>,
 }
 
-/// Looks at every call of the input.
 pub fn called(input: &mut Input, exact: bool, rules: &ToolUseRules) -> Called {
     let (history, names) = input.named_history();
     let bodies = if exact { input.bodies() } else { Vec::new() };

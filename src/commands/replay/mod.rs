@@ -196,7 +196,6 @@ fn conclude(gate: &gate::ReplayGate, output: &OutputArgs, context: &mut Context<
     Ok(Exit::Gate)
 }
 
-/// The configurations that the flags name.
 fn scenarios(args: &Args, context: &Context<'_>) -> Result<Scenarios> {
     let path = config_path(args.config.as_ref(), context)?;
     let mut files = vec![load_config(&path, args.config.is_some())?];

@@ -29,7 +29,6 @@ pub fn chosen<'p>(id: &str, thresholds: &FindingThresholds, page: &'p Page) -> R
         .hint(format!("findings of these logs: {of_logs}; others that there are: {}", not_here.join(", "))))
 }
 
-/// All findings that a page can have.
 fn ids(thresholds: &FindingThresholds) -> Vec<String> {
     let parts = thresholds.part.iter().map(|one| &one.id);
     let single = [

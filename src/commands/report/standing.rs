@@ -69,7 +69,6 @@ fn places(page: &Page, input: &Input, context: &Context<'_>) -> BTreeMap<String,
     found.filter_map(|(project, path)| Some((project.to_string(), of(&path)?))).collect()
 }
 
-/// What can be set, and the clients in use.
 #[derive(Clone, Copy)]
 struct LeversOfClients<'a> {
     levers: &'a Levers,

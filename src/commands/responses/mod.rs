@@ -107,7 +107,6 @@ impl Responses {
         Ok(Self { models, ..responses })
     }
 
-    /// Responses that are not summed up yet.
     fn new(
         wanted: &Wanted<'_>,
         data: Data,
@@ -158,7 +157,6 @@ impl Responses {
         ]
     }
 
-    /// The input for the journal.
     pub fn inputs(&self) -> RuleInputs {
         let profile = &self.observed.profile;
         let origin = if matches!(self.origin, ResponseOrigin::Telemetry(_)) { "telemetry" } else { "logs" };

@@ -82,7 +82,6 @@ pub struct Args {
 /// Everything the rules read, mined.
 #[derive(Default, Serialize, Deserialize)]
 struct MinedLogs {
-    /// Names of the tools in the rows below.
     names: Vec<String>,
     overview: Overview,
     models: Vec<ModelUse>,
@@ -227,7 +226,6 @@ fn measure(input: &mut Input) -> Result<Calibration> {
     Ok(calibrate(&input.timeline(TimelineDetail::COUNTED)?, &rules))
 }
 
-/// Classifies every session with the published thresholds.
 fn classify(sessions: &mut [SessionUse]) {
     for session in sessions {
         session.class = classify_agent(session.calls, session.read_calls, session.compactions).into_str();

@@ -58,7 +58,6 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<()> {
     Ok(())
 }
 
-/// An entry that is taken back.
 struct Undo<'u> {
     args: &'u Args,
     target: &'u UndoTarget,

@@ -34,7 +34,6 @@ pub struct WriteArgs {
 }
 
 impl WriteArgs {
-    /// Whether the configuration may be written.
     pub fn writes(&self) -> bool {
         !self.dry_run && !self.check
     }

@@ -110,7 +110,6 @@ struct Past<'s> {
     normal: f64,
 }
 
-/// A bound against what came.
 struct JudgedBound {
     pair: LaggedTools,
     lower: f64,
@@ -138,7 +137,6 @@ impl<'s> Past<'s> {
         cuts(&self.counted.starts[..end], &self.numbers.backtest)
     }
 
-    /// Every pair as it was known after so many sessions.
     fn known(&self, end: usize) -> &[KnownPair] {
         self.known.get(&end).map_or(&[], Vec::as_slice)
     }

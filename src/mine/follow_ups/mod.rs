@@ -19,7 +19,6 @@ use crate::telemetry::log::{EventLog, NO_STEP, RecordedEvent, Start};
 /// Sessions that are counted at once: enough for all threads, few enough that their tables do not add up.
 const BATCH_SESSIONS: usize = 64;
 
-/// Gives the uses of each chain of a session.
 type ChainsOf<'a, S> = dyn Fn(&S) -> Vec<Vec<ToolInStep>> + Sync + 'a;
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -40,10 +39,8 @@ struct SessionCounts {
 /// Counts by session (its place in the order of their starts), ascending; sessions without any are left out.
 type Counts = Vec<(u32, u32)>;
 
-/// Follow-ups of all sessions.
 #[derive(Clone, Debug, Default)]
 pub struct FollowUps {
-    /// Starts of the sessions, in order.
     starts: Vec<Millis>,
     trials: BTreeMap<Sym, Counts>,
     /// Of these, followed by another tool at a lag.

@@ -252,7 +252,6 @@ pub fn table(rows: &[MinedProjection]) -> Table {
         .table()
 }
 
-/// The same for JSON.
 pub fn json(rows: &[MinedProjection]) -> Value {
     rows.iter().map(row_json).collect()
 }

@@ -47,7 +47,6 @@ pub(super) struct ValueFlow {
     pub uses: BTreeMap<(Sym, Sym), Vec<ValueUse>>,
 }
 
-/// A value given to a call.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(super) struct ValueUse {
     pub value: u64,

@@ -99,7 +99,6 @@ impl Metric {
 #[derive(Clone, Debug, PartialEq)]
 pub struct EdgeRow {
     pub from: String,
-    /// Tool that was called ahead.
     pub to: String,
     pub tally: PrefetchTally,
 }

@@ -64,7 +64,6 @@ pub struct Named<'a> {
 }
 
 impl<'a> Named<'a> {
-    /// The names of a history and its value models.
     pub fn new(told: ToldHistory<'a>, known: &'a KnownTools<'_>) -> Self {
         Self { tools: &known.names, arguments: &told.values.names }
     }
@@ -106,7 +105,6 @@ pub enum WaitWindow {
 }
 
 impl WaitWindow {
-    /// All of them.
     pub const ALL: [Self; 3] = [Self::Calls, Self::MoreCalls, Self::Steps];
 
     fn outcome(self, moment: &Opportunity) -> OpportunityEnd {

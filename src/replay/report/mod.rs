@@ -101,7 +101,6 @@ pub struct ReachSavings {
     pub extended: Tally,
 }
 
-/// A tally with its name.
 #[derive(Clone, Serialize, Deserialize, Debug, PartialEq)]
 pub struct NamedTally {
     /// Endpoint, shape, project or format.
@@ -112,14 +111,12 @@ pub struct NamedTally {
 /// How the combined savings are spread over sessions that have any tool response.
 #[derive(Clone, Serialize, Deserialize, Debug, PartialEq)]
 pub struct Distribution {
-    /// Sessions.
     pub n: u64,
     pub worst: f64,
     /// 5th percentile (lower element, like all of them).
     pub p5: f64,
     /// 25th percentile.
     pub p25: f64,
-    /// Median.
     pub p50: f64,
     /// 75th percentile.
     pub p75: f64,
@@ -138,7 +135,6 @@ pub struct JsonBaselines {
     pub compact: u64,
     /// Tokens as indented JSON.
     pub pretty: u64,
-    /// Tokens sent.
     pub sent: u64,
 }
 

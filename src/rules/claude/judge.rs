@@ -32,7 +32,6 @@ pub struct Thresholds {
     pub of_bill_percent_min: f64,
 }
 
-/// What is asked.
 pub struct Question {
     pub rule: &'static str,
     pub subject: &'static str,
@@ -285,12 +284,10 @@ pub(super) fn forecast(
     })
 }
 
-/// A value without quotes.
 pub(super) fn plain(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 
-/// A value as findings hold it.
 pub(super) fn as_toml(value: &Value) -> toml_edit::Value {
     match value {
         Value::String(text) => text.as_str().into(),

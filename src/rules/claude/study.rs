@@ -31,7 +31,6 @@ use crate::whatif::workload::{Workload, cache_rules};
 /// How often proposals are looked for that pay only beside others.
 const ROUNDS_MAX: usize = 3;
 
-/// Which settings are asked about.
 pub struct AskedSettings<'a> {
     pub scope: SettingsScope,
     pub places: &'a ClaudePlaces,
@@ -51,7 +50,6 @@ pub struct SettingsStudy {
     pub findings: Vec<Finding>,
     /// What all that is proposed does as one configuration, if it is more than one change.
     pub together: Option<BillForecast>,
-    /// The settings with what is proposed.
     pub text: String,
     pub diff: String,
 }

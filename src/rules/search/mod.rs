@@ -115,7 +115,6 @@ pub struct ClosedKey {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct SearchSessions {
     pub sessions: u64,
-    /// Tokens of their tool results.
     pub baseline_tokens: i64,
     pub saved_tokens: i64,
 }
@@ -123,7 +122,6 @@ pub struct SearchSessions {
 /// What a change saves more, with its interval over sessions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Judged {
-    /// Tokens saved more.
     pub tokens: i64,
     /// Lower end of the interval, corrected for the number of steps.
     pub lower: f64,
@@ -135,7 +133,6 @@ pub struct PathStep {
     pub key: String,
     /// The value that holds now, as TOML; none if the key is new.
     pub from: Option<String>,
-    /// The value that is tried, as TOML.
     pub to: String,
     /// Tokens that it saves more in the earlier sessions.
     pub earlier_tokens: i64,

@@ -81,11 +81,9 @@ fn endpoints(thresholds: &SearchThresholds, tape: &Tape, now: &Scenario) -> Vec<
     endpoints.into_iter().map(|(_, name)| name).collect()
 }
 
-/// What is walked through.
 pub struct SearchSpaceWalk<'a> {
     pub input: &'a SearchInput<'a>,
     pub sessions: &'a SessionTape<'a>,
-    /// The configuration as it is.
     pub now: &'a Scenario,
     pub present: &'a [SessionTokens],
     pub candidates: &'a [KeyChange],

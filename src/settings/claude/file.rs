@@ -38,7 +38,6 @@ impl ClaudeFile {
         Ok(Self { path: path.to_owned(), text, existed: true })
     }
 
-    /// One that is not there.
     pub fn missing(path: &Path) -> Self {
         Self { path: path.to_owned(), text: String::new(), existed: false }
     }
@@ -57,7 +56,6 @@ impl ClaudeFile {
         })
     }
 
-    /// The text with these values set.
     pub fn with<'c>(&self, changes: impl IntoIterator<Item = (&'c KeyPath, &'c Value)>) -> Result<String> {
         changes.into_iter().try_fold(self.text.clone(), |text, (key, value)| set(&self.path, &text, key, value))
     }

@@ -140,7 +140,6 @@ pub enum Confidence {
     Reported,
 }
 
-/// What devboy does with a lever.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LeverUse<'l> {
     /// This rule proposes it where it pays.
