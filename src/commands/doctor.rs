@@ -190,7 +190,6 @@ fn examined_config(args: &Args, context: &Context<'_>) -> Option<PathBuf> {
     args.config.clone().or_else(|| context.env.config_file())
 }
 
-/// The settings that say where the pipeline records.
 fn recorded_as(args: &Args, context: &Context<'_>) -> Settings {
     let file = examined_config(args, context).and_then(|path| SettingsFile::load(&path).ok());
     file.and_then(|file| Effective::resolve(&file).ok()).unwrap_or_else(Effective::built_in).settings

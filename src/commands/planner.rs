@@ -162,7 +162,6 @@ fn show(args: &Args, planned: &PlannerReport, input: &Input, context: &mut Conte
     }
 }
 
-/// Shows one row per cell and planner.
 fn show_sweep(
     args: &Args,
     keys: &[String],

@@ -81,7 +81,6 @@ fn plausible(row: &Count, naming: &FleetNaming, limits: &FleetLimits) -> Contrib
     Ok(())
 }
 
-/// The rows of a subject together.
 fn consistent(subject: &CountSubject, cells: &BTreeMap<(String, u32), i64>, all: &BinCounts) -> ContributionResult<()> {
     let sum = |measure: &str| cells.iter().filter(|((of, _), _)| of == measure).map(|(_, count)| count).sum::<i64>();
     let largest = |measure: &str| {

@@ -37,7 +37,6 @@ pub struct Alternative {
     pub policy: u64,
 }
 
-/// A week of a person.
 pub struct PersonWeek {
     pub contribution: Contribution,
     pub calls: Vec<LightCall>,

@@ -40,7 +40,6 @@ pub fn light_place(directory: &Path, user: &str, week: &str) -> PathBuf {
     place(directory, user, week).with_file_name(LIGHT_FILE)
 }
 
-/// A contribution that can be pooled.
 #[derive(Debug, Clone)]
 pub struct PooledFile {
     pub user: String,
@@ -50,7 +49,6 @@ pub struct PooledFile {
     pub counts: BinCounts,
 }
 
-/// What folders hold.
 #[derive(Debug, Default)]
 pub struct FolderContents {
     /// What can be pooled, by week and person.
@@ -61,7 +59,6 @@ pub struct FolderContents {
     pub roster: Roster,
 }
 
-/// How contributions are judged.
 pub struct Judge<'a> {
     pub naming: &'a FleetNaming,
     pub limits: &'a FleetLimits,
@@ -143,7 +140,6 @@ impl Judge<'_> {
         Ok(PooledFile { user: user.to_owned(), week: week.to_string(), digest, marks: marks.clone(), counts })
     }
 
-    /// The counts that light rows give.
     fn counted(&self, path: &Path, user: &str, week: Date, beside: &BinCounts) -> ContributionResult<BinCounts> {
         if !path.exists() {
             return Err(NO_ROWS.to_owned());
@@ -158,7 +154,6 @@ impl Judge<'_> {
         read().map_err(named)
     }
 
-    /// The bytes of a small regular file.
     fn bytes(&self, path: &Path, most: u64) -> ContributionResult<Vec<u8>> {
         let meta = fs::symlink_metadata(path).map_err(|cause| format!("it cannot be read: {cause}"))?;
         if !meta.is_file() {

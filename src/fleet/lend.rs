@@ -63,7 +63,6 @@ pub struct Whose {
     values: BTreeMap<(&'static str, String), Shares>,
 }
 
-/// Who lends, and how things are called there.
 pub struct Lenders {
     pub team: (Lender, FleetNaming),
     pub provider: (Lender, FleetNaming),
@@ -390,7 +389,6 @@ fn formats(lent: &Summed) -> Vec<String> {
     bins.into_iter().filter_map(|(bin, _)| name(bin)).take(3).map(str::to_owned).collect()
 }
 
-/// Mixes the shapes of a lender in.
 fn shapes(seen: &mut Fingerprint, own: f64, lent: &[(u32, f64)], more: f64) {
     let total: f64 = lent.iter().map(|(_, count)| count).sum();
     if total <= 0.0 {

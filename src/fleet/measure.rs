@@ -79,7 +79,6 @@ pub fn weight_of(kind: &str) -> Option<&'static str> {
     of_kind(kind).first().map(|(measure, _)| *measure)
 }
 
-/// The form of a measure of a kind of subject.
 pub fn form(kind: &str, measure: &str) -> Option<BinForm> {
     of_kind(kind).iter().find(|(name, _)| *name == measure).map(|(_, form)| *form)
 }
@@ -100,7 +99,6 @@ pub fn bin(value: u32) -> u32 {
     EXACT + PARTS * (power - 4) + ((value >> (power - 3)) & (PARTS - 1))
 }
 
-/// The smallest value of a bin.
 fn lowest(bin: u32) -> u64 {
     if bin < EXACT {
         return bin.into();

@@ -12,7 +12,6 @@ use crate::fleet::roster::{self, Batch, Roster};
 use crate::fleet::standing::{ByPerson, absorb, differs_enough, gathered, joined, leaves_enough, stands, taken_back};
 use crate::frames::contribution::{Count, CountSubject, Pool, PooledCount};
 
-/// What was pooled, and what was not.
 #[derive(Debug, Default)]
 pub struct Pooled {
     /// What may be published.
@@ -87,7 +86,6 @@ impl Pooled {
         self.weeks.insert(week.to_owned(), (people, waiting));
     }
 
-    /// Adds the rows of a batch of people.
     fn batch(&mut self, week: &str, number: u32, given: &[&PooledFile], limits: &FleetLimits) {
         let cells = cells(given);
         let told = told(&cells, limits);
@@ -184,7 +182,6 @@ fn take_back(
     }
 }
 
-/// What the rows of a subject are parts of.
 struct Whole<'c> {
     of: &'c CountsByPerson,
     tool: Option<&'c CountsByPerson>,

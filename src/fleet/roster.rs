@@ -15,7 +15,6 @@ use crate::base::files;
 /// People whose week was pooled, with the digest of what they gave.
 pub type Batch = BTreeMap<String, String>;
 
-/// All batches, by week.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Roster {
@@ -24,9 +23,7 @@ pub struct Roster {
 }
 
 pub const SCHEMA_VERSION: u32 = 1;
-/// Its name in a directory of contributions.
 pub const FILE: &str = "pool-roster.json";
-/// The name of the lock beside it.
 const LOCK_FILE: &str = ".pool-roster.lock";
 
 impl Roster {

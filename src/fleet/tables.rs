@@ -12,7 +12,6 @@ use crate::fleet::sums::Summed;
 use crate::frames::contribution::{Contribution, CountSubject};
 use crate::frames::light::{AFTER, LightCall, Number};
 
-/// What each column of a light row tells.
 const LIGHT: [(&str, &str); 18] = [
     ("session", "keyed mark of the session"),
     ("chain", "keyed mark of the main thread or subagent"),
@@ -34,7 +33,6 @@ const LIGHT: [(&str, &str); 18] = [
     ("after_3", "tools three steps later"),
 ];
 
-/// What the columns of light rows tell.
 pub fn light_columns() -> Listing {
     Columns::of(&LIGHT)
         .text("column", |(name, _)| (*name).to_owned())

@@ -115,7 +115,6 @@ impl AnswerField {
     }
 }
 
-/// Fields of answers, by tool and by field.
 #[derive(Serialize, Deserialize, Default, Debug, Clone)]
 pub struct FieldUses {
     /// Answers that ran well, of all tools.
@@ -181,7 +180,6 @@ pub struct FieldUse {
 }
 
 impl ToolFields {
-    /// How many of the followed fields were used.
     pub fn share(&self) -> Share {
         Share::new(self.used, self.followed)
     }

@@ -134,7 +134,6 @@ pub fn summary(profile: &EventProfile, endpoints: usize) -> String {
     )
 }
 
-/// The three figures with their denominators.
 pub fn savings_json(tokens: &LayerTokens) -> Value {
     json!({
         "baseline_tokens": tokens.total(),
@@ -175,7 +174,6 @@ fn fingerprint_json(row: &Fingerprint) -> Value {
     })
 }
 
-/// The whole for JSON.
 pub fn profile_json(profile: &EventProfile) -> Value {
     json!({
         "events": profile.events,

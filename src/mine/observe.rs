@@ -324,7 +324,6 @@ fn tool_costs(planned: &LogPart<'_>, guide: &EventGuide<'_>, bytes: &[ValueCount
     tools
 }
 
-/// Takes in what the planner foresaw.
 fn add_plan(costs: &mut ToolCosts, event: &RecordedEvent, bytes_per_token: u32) {
     let (plan, unrecorded) = (&event.plan, event.weight - 1.0);
     let also = |is: bool| if is { unrecorded } else { 0.0 };

@@ -19,7 +19,6 @@ pub struct Quality {
     pub first: String,
 }
 
-/// Damage of all logs, by reason.
 pub fn of(sources: &[RowSource]) -> BTreeMap<Reason, Quality> {
     let damage = |source: &RowSource| {
         let mut damage = source.counters.damage.clone();
@@ -33,7 +32,6 @@ pub fn of(sources: &[RowSource]) -> BTreeMap<Reason, Quality> {
     of_files(damaged.iter().map(|(name, damage)| (name.clone(), damage)))
 }
 
-/// Damage of all files, by reason.
 pub fn of_files<'d>(files: impl Iterator<Item = (String, &'d Damage)>) -> BTreeMap<Reason, Quality> {
     let mut out: BTreeMap<Reason, Quality> = BTreeMap::new();
     for (name, damage) in files {
@@ -56,7 +54,6 @@ pub fn table(quality: &BTreeMap<Reason, Quality>) -> Table {
         .table()
 }
 
-/// Counts by reason, on one line.
 pub fn in_a_line(quality: &BTreeMap<Reason, Quality>) -> String {
     let words = quality.iter().map(|(reason, row)| format!("{} {}", thousands(row.count), reason.into_str()));
     words.collect::<Vec<_>>().join(", ")

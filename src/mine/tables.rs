@@ -71,7 +71,6 @@ pub fn edges(rows: &[Edge], has_turns: bool) -> Listing {
         .finish()
 }
 
-/// The published columns of edges.
 pub fn edges_published(rows: &[Edge]) -> Listing {
     Columns::of(rows)
         .text("prev_tool", |row| row.from.clone())
@@ -137,7 +136,6 @@ pub fn tools(rows: &[ToolUsage], what: &'static str, all_tokens: u64, bytes_per_
         .finish()
 }
 
-/// Tools or servers for people.
 pub fn tools_overview(rows: &[ToolUsage], what: &str, all_tokens: u64) -> Table {
     let share = |k: u64, n: u64| if n == 0 { "–".to_owned() } else { percent(k as f64 / n as f64) };
     let chars = |row: &ToolUsage, place: usize| known((row.sized > 0).then_some(row.chars[place]), thousands);
@@ -220,7 +218,6 @@ pub fn sessions_overview(rows: &[SessionRowSummary]) -> Table {
         .table()
 }
 
-/// All columns of a comparison.
 pub fn changes(rows: &[ComparedRow]) -> Listing {
     Columns::of(rows)
         .text("what", |row| row.what.into_str().to_owned())
@@ -241,7 +238,6 @@ pub fn changes(rows: &[ComparedRow]) -> Listing {
         .finish()
 }
 
-/// Rows of a comparison for people.
 pub fn changes_overview(rows: &[ComparedRow]) -> Table {
     let shown = |share: &Share, median: Option<u64>| match median {
         Some(median) => format!("{} chars", thousands(median)),

@@ -38,7 +38,6 @@ pub struct StatusTotals {
     pub error: u64,
 }
 
-/// Token fields of all messages.
 #[derive(Serialize, Deserialize, Default, Debug, PartialEq, Eq)]
 pub struct UsageTotals {
     pub input_tokens: u64,
@@ -60,7 +59,6 @@ pub struct RepeatTotals {
     pub repeat_chars: u64,
 }
 
-/// Totals over a set of files.
 #[derive(Serialize, Deserialize, Default, Debug, PartialEq, Eq)]
 pub struct Totals {
     pub files: u64,
@@ -124,7 +122,6 @@ pub(super) fn asked(file: &SourceRows) -> Vec<(&ToolUse, Id)> {
     asked
 }
 
-/// The results of a file with their calls, in their order.
 pub(super) fn answers(file: &SourceRows) -> Vec<(&ToolResult, Id)> {
     let recorded = file.rows.calls.iter().filter(|row| !row.progress);
     let mut answers: Vec<_> = recorded.filter_map(|row| Some((row.answered.as_ref()?, row.call))).collect();

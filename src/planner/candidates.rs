@@ -31,7 +31,6 @@ pub struct Candidate {
     /// Probability that it comes with this argument, given that it comes, 0 … 1.
     pub share: f64,
     pub cost: ExpectedCost,
-    /// How much its answer matters.
     pub class: ValueClass,
     /// Published worth: class and intent.
     pub worth: f64,
@@ -42,7 +41,6 @@ pub struct Candidate {
 }
 
 impl Candidate {
-    /// Tokens that a budget is charged for it.
     pub fn charged_tokens(&self) -> u64 {
         self.cost.charged(self.class)
     }
@@ -53,7 +51,6 @@ impl Candidate {
     }
 }
 
-/// A call that is not made ahead.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Declined {
     pub tool: String,

@@ -96,7 +96,6 @@ impl PlannerSplit {
         self.trains.iter().filter(|trains| !**trains).count() as u64
     }
 
-    /// The part of a history that is learned from, with its values.
     pub fn training(&self, told: ToldHistory<'_>) -> (History, CallValues) {
         let (history, calls) = told.history.of_sessions(&self.trains);
         let values = told.values.select(&calls);

@@ -11,7 +11,6 @@ use crate::logs::timeline::requests::{BlockKind, NONE, Timeline};
 use crate::planner::numbers::TextNumbers;
 use crate::settings::tool_model::ToolModel;
 
-/// Keywords of every call of a history.
 #[derive(Debug, Default)]
 pub struct Intents {
     /// Different sets of keywords; the first is empty.
@@ -65,7 +64,6 @@ impl Intents {
     }
 }
 
-/// Keywords in one block.
 fn named<'k>(
     timeline: &'k Timeline,
     known: &'k BTreeMap<u64, String>,

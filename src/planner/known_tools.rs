@@ -78,7 +78,6 @@ pub enum AnswerEffect {
     Surely,
 }
 
-/// One tool in symbols.
 #[derive(Debug, Clone)]
 pub struct KnownTool<'m> {
     /// Its value model, or the default.

@@ -11,14 +11,12 @@ use crate::telemetry::effectiveness::CountedBy;
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PlannerThresholds {
-    /// Worth of the value classes.
     pub class_scores: ClassScores,
     /// The boost of what the user asks for.
     pub score: ScoreNumbers,
     pub candidates: CandidateNumbers,
     pub published: PublishedNumbers,
     pub exact: ExactNumbers,
-    /// Arguments out of answers.
     pub projection: ProjectionNumbers,
     pub race: RaceNumbers,
     pub fail_fast: FailFastNumbers,
@@ -26,7 +24,6 @@ pub struct PlannerThresholds {
     pub judge: JudgeNumbers,
     pub backtest: PlannerBacktestNumbers,
     pub targets: Targets,
-    /// Intervals over sessions.
     pub resampling: Resampling,
 }
 

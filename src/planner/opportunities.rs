@@ -174,7 +174,6 @@ pub(super) fn came(told: ToldHistory<'_>, link: &KnownLink<'_>, value: u64, call
     if is_target { OpportunityEnd::Target } else { OpportunityEnd::None }
 }
 
-/// What a call changes.
 pub(super) struct Change<'m> {
     pub files: Vec<u64>,
     /// Tools any answer of which it makes stale, by the value model.

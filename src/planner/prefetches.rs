@@ -35,7 +35,6 @@ pub enum PrefetchEnd {
 }
 
 impl PrefetchEnd {
-    /// All ends, in the order of reports.
     pub const ALL: &'static [Self] = <Self as strum::VariantArray>::VARIANTS;
 
     /// How telemetry records the race; none of what was not sent out at all.
@@ -74,7 +73,6 @@ pub enum DeclineReason {
 }
 
 impl DeclineReason {
-    /// All reasons, in the order of reports.
     pub const ALL: &'static [Self] = <Self as strum::VariantArray>::VARIANTS;
 
     /// Whether the planner could have made the call and chose not to.
@@ -135,7 +133,6 @@ macro_rules! counts_per {
 }
 
 counts_per! {
-    /// A count per way to end.
     PerEnd: PrefetchEnd
 }
 

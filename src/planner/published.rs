@@ -8,7 +8,6 @@ use crate::planner::plan::{ExpectedCost, worth};
 use crate::planner::value_models::{ValueModel, ValueModels};
 use crate::settings::tool_model::{SideEffectClass, ToolModel, ValueClass};
 
-/// A call that it would make.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PublishedCall {
     pub tool: String,
@@ -17,7 +16,6 @@ pub struct PublishedCall {
     pub class: ValueClass,
 }
 
-/// What it would do.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct PublishedPlan {
     pub calls: Vec<PublishedCall>,

@@ -12,7 +12,6 @@ use crate::planner::prefetches::PrefetchEnd;
 use crate::settings::Enrichment;
 use crate::settings::tool_model::CostModel;
 
-/// What holds a prefetch back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct RaceLimits {
     /// Prefetches in flight at a time, whichever answer set them off.
@@ -90,7 +89,6 @@ pub struct Round {
     pub waited_ms: u64,
 }
 
-/// Something that will happen.
 #[derive(Debug)]
 enum Event {
     /// A prefetch ends.

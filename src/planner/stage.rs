@@ -41,7 +41,6 @@ pub struct PlannerStage {
     pub tools: Names,
     pub split: PlannerSplit,
     pub judged: Vec<bool>,
-    /// What the prompts name, where they were read.
     pub intents: Option<Intents>,
     /// Which calls can run with one argument, as the training sessions show.
     pub runnable: Runnable,

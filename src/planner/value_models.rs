@@ -54,7 +54,6 @@ struct LayerValues {
     leaves: Vec<(KeyPath, Value, String)>,
 }
 
-/// Everything that is said of tools, by layer.
 #[derive(Debug, Default)]
 pub struct ModelLayers {
     tools: BTreeMap<String, Vec<LayerValues>>,
@@ -139,7 +138,6 @@ impl ModelLayers {
     }
 }
 
-/// What holds for one tool.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct ValueModel {
     /// The published part.
@@ -166,7 +164,6 @@ impl ValueModel {
     }
 }
 
-/// How bad a problem is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Severity {
     /// Has another effect than its author may expect.
@@ -179,7 +176,6 @@ pub enum Severity {
 pub struct ModelProblem {
     pub severity: Severity,
     pub key: KeyPath,
-    /// Where it stands, if a layer says it.
     pub source: Option<ValueSource>,
     pub message: String,
 }
@@ -189,7 +185,6 @@ pub struct ValueModels {
     models: BTreeMap<String, ValueModel>,
     wildcard: Option<ValueModel>,
     default: ValueModel,
-    /// What is odd, by tool.
     pub problems: Vec<ModelProblem>,
 }
 
@@ -260,7 +255,6 @@ impl ValueModels {
     }
 }
 
-/// Looks one model through.
 struct ModelCheck<'a> {
     at: KeyPath,
     model: &'a ValueModel,

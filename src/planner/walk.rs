@@ -42,12 +42,10 @@ pub struct JudgedPlanner<'a> {
     /// Where probabilities come from; none takes those of the links, as the published planner does.
     pub odds: Option<&'a dyn Odds>,
     pub enrichment: &'a Enrichment,
-    /// How long calls take.
     pub latencies: &'a Latencies,
     pub arguments_seen: &'a BTreeMap<String, BTreeSet<String>>,
     /// Which calls can run with one argument.
     pub runnable: &'a Runnable,
-    /// What the prompts name, where they were read.
     pub intents: Option<&'a Intents>,
     /// Values of other sessions to put in place of the planned ones.
     pub control: Option<&'a OfferedValues>,
@@ -92,7 +90,6 @@ struct Planned {
     predicted_tokens: u64,
 }
 
-/// What an answer offers, link by link.
 struct AnswerOffer<'a> {
     moments: Vec<Opportunity>,
     /// Links with the places of what they are offered.
@@ -432,7 +429,6 @@ impl<'a> ContextWalk<'a> {
         }
     }
 
-    /// What the published line costs.
     fn hint_tokens(&self, records: &[usize]) -> u64 {
         let tools = records.iter().map(|&record| self.race.records()[record].prefetch.request.tool.as_str());
         let hint = prefetch_hint(tools, &self.policy.numbers.texts);

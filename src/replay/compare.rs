@@ -138,7 +138,6 @@ fn saved_more(one: &Tally, other: &Tally) -> i64 {
     other.saved() as i64 - one.saved() as i64
 }
 
-/// The same for people.
 pub fn arms([first, second]: [&ReplayReport; 2]) -> Table {
     let mut table = Table::new(&["formats", "endpoint", "#baseline", "#first%", "#second%", "#difference", "#tokens"]);
     for (one, other) in first.arms.iter().zip(&second.arms) {

@@ -276,7 +276,6 @@ impl<'c> ContextReplay<'c> {
     }
 }
 
-/// Changes of a configuration that are replayed together.
 pub(super) struct Changes<'c> {
     pub now: &'c Scenario,
     all: &'c [&'c Scenario],

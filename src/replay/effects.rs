@@ -12,7 +12,6 @@ use crate::replay::scenario::Scenario;
 use crate::replay::stack::replay_sessions;
 use crate::replay::tape::{Response, Tape};
 
-/// A segment of the history, whole sessions.
 pub struct HistoryPiece {
     pub tape: Tape,
     /// Responses that each one stands for, by index; empty if each stands for itself.
@@ -38,7 +37,6 @@ pub struct EffectsBaseline<'p> {
 }
 
 impl<'p> EffectsBaseline<'p> {
-    /// Pieces under the configuration that holds now.
     pub fn new(pieces: &'p [HistoryPiece], now: Scenario) -> Self {
         let pieces = pieces.par_iter().map(|piece| PieceBaseline::new(piece, &now)).collect();
         Self::of(now, pieces)
@@ -136,7 +134,6 @@ impl<'p> PieceBaseline<'p> {
     }
 }
 
-/// A segment of a tape: a session, or a context of one.
 struct TapeSegment {
     session: u32,
     responses: Range<usize>,
@@ -165,7 +162,6 @@ fn segments(tape: &Tape, key: impl Fn(&Response) -> (u32, u32, u32)) -> Vec<Tape
         .collect()
 }
 
-/// Where a change can make a difference.
 enum ChangeScope {
     Everywhere,
     /// In sessions with one of these endpoints, and in these sessions.
@@ -186,7 +182,6 @@ impl ChangeScope {
         Self::Some { endpoints, sessions: now.sessions_unlike(change) }
     }
 
-    /// Whether that is in this segment.
     fn concerns(&self, segment: &TapeSegment) -> bool {
         match self {
             Self::Everywhere => true,
@@ -222,7 +217,6 @@ impl<'t> SessionTape<'t> {
         self.sessions.iter().map(|segment| (segment.session, segment.responses.len()))
     }
 
-    /// What a configuration saves in each session.
     pub fn tokens(&self, scenario: &Scenario) -> Vec<SessionTokens> {
         self.sessions.par_iter().map(|segment| self.of(segment, scenario)).collect()
     }

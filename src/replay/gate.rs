@@ -56,7 +56,6 @@ struct ArmBaseline {
     endpoints: BTreeMap<String, [u64; 2]>,
 }
 
-/// What a baseline file calls endpoints.
 #[derive(Clone, Copy)]
 enum BaselineNaming<'p> {
     Real,
@@ -88,7 +87,6 @@ struct GateLine {
     worse: bool,
 }
 
-/// What a replay is held against.
 pub struct Bar<'a> {
     pub path: &'a Path,
     /// Percentage points that savings may lose.

@@ -37,7 +37,6 @@ pub enum WithinReach {
 }
 
 impl Reach {
-    /// What it can do with the answers of a tool.
     pub fn of(&self, tool: &str) -> WithinReach {
         let names = |patterns: &[String]| patterns.iter().any(|pattern| means(pattern, tool));
         match names(&self.changes) && !names(&self.except) {

@@ -172,7 +172,6 @@ impl Often {
     }
 }
 
-/// Where a window was first met.
 #[derive(Clone, Copy)]
 struct FirstWindow {
     body: u32,
@@ -206,7 +205,6 @@ fn hashes(row: &BodyFacts, length: usize, lines: &mut Vec<BodyLine>, mut each: i
     }
 }
 
-/// A run of lines that a hint stands for.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct LineRun {
     /// Places among the lines of the body.

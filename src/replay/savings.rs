@@ -107,7 +107,6 @@ impl Tally {
     }
 }
 
-/// Everything that was decided in one replay.
 #[derive(Clone, PartialEq, Default, Debug)]
 pub struct Ledger {
     pub total: Tally,

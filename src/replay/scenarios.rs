@@ -11,7 +11,6 @@ use crate::settings::formats::{unknown_format, unknown_formats, vocabularies};
 use crate::settings::resolve::AUTO;
 use crate::settings::{Settings, SettingsFile, what_if};
 
-/// One configuration with the values that make it a cell of a grid.
 pub struct GridCell {
     /// What is varied: values in the order of [`Scenarios::keys`].
     pub values: Vec<String>,
@@ -27,11 +26,9 @@ pub struct ScenarioChanges<'a> {
     pub reach: Option<&'a str>,
 }
 
-/// The configurations of one run.
 pub struct Scenarios {
     pub files: Vec<SettingsFile>,
     pub keys: Vec<String>,
-    /// One cell per configuration.
     pub cells: Vec<GridCell>,
     pub model: Option<String>,
     pub reaches: Reaches,

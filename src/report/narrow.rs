@@ -8,7 +8,6 @@ use unicode_width::UnicodeWidthChar as _;
 use crate::base::error::Result;
 use crate::report::wrapped::columns;
 
-/// Blanks between columns.
 const GAP: usize = 2;
 /// Letters of a name, or of a word of a header, that are left in any case.
 const LEAST: usize = 10;

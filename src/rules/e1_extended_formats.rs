@@ -57,7 +57,6 @@ fn text_share(mix: &[(String, f64)]) -> f64 {
     mix.iter().filter(|(shape, _)| is_text(shape)).map(|(_, share)| share).sum()
 }
 
-/// The list with the extended formats that it lacks behind it.
 fn with_extended(mut listed: Array) -> Array {
     for format in REGISTER.iter().filter(|format| format.family == FormatFamily::Extended) {
         if !listed.iter().any(|id| id.as_str() == Some(format.id)) {

@@ -150,7 +150,6 @@ impl Week<'_> {
         Ok(found.into_iter().filter(|finding| is_of_pipeline(finding.rule)).collect())
     }
 
-    /// What each rule, and all together, save of some sessions.
     fn effects(&self, log: &EventLog, rules: &BTreeMap<&'static str, Vec<Delta>>) -> Result<Vec<Vec<SessionEffect>>> {
         let settings = |rules: &mut dyn Iterator<Item = &Vec<Delta>>| {
             let changes: Vec<(KeyPath, toml_edit::Value)> =

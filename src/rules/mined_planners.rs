@@ -87,7 +87,6 @@ fn empty() -> Result<SettingsFile> {
     SettingsFile::parse(Path::new("mined"), "schema_version = 4\n")
 }
 
-/// The planner as the file of the user has it.
 pub fn configured(stage: &PlannerStage, data: &Data) -> Result<Planner> {
     configured_by(&stage.file, stage, data)
 }
@@ -280,7 +279,6 @@ struct StageJudge<'s> {
 }
 
 impl StageJudge<'_> {
-    /// What it does, session by session.
     fn ledgers(&self, planner: &Planner) -> Vec<PlannerLedger> {
         let known = KnownTools::new(&planner.models, self.stage.told(), &self.stage.numbers);
         walk(self.stage, planner, &known, &self.trained, &self.stage.settings.enrichment, None, None)

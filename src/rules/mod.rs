@@ -221,7 +221,6 @@ pub fn judge_events(
     judge_all(&facts, data, asked)
 }
 
-/// A rule in words, with its sheet.
 pub struct DocumentedRule {
     pub id: &'static str,
     pub name: &'static str,

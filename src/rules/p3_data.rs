@@ -132,7 +132,6 @@ fn preferred(current: &View<'_>, key: KeyPath, endpoint: &str, format: &str) -> 
     }
 }
 
-/// What the replay says of one proposal.
 #[derive(Serialize, Deserialize)]
 struct ProfileVerdict {
     held: Option<String>,

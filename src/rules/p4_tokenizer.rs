@@ -195,7 +195,6 @@ fn window(known: &ModelFamily, llm: &KeyPath) -> Option<(Delta, Evidence)> {
     known.context_window.map(|window| (delta(window), evidence))
 }
 
-/// The counts, and what they are held against.
 fn evidence(facts: &RuleFacts<'_>, row: &FamilyRatio, seat: Option<&Seat>, sheet: &RuleThresholds) -> Evidence {
     let ratio = row.bytes_per_token;
     let interval = ratio.lower.zip(ratio.upper);

@@ -122,7 +122,6 @@ impl Prefetching {
         self.judged_on >= self.judged_min && self.paying.why_not(&self.bars).is_none()
     }
 
-    /// What prefetching would bring at best, in a line.
     pub fn line(&self) -> String {
         let least = self.judged_min;
         if self.judged_on < least {
@@ -192,7 +191,6 @@ pub fn gate(findings: &mut Vec<Finding>, judged: &Prefetching, current: &View<'_
     findings.push(whether(judged, !concerned.is_empty(), current));
 }
 
-/// Whether the planner should run.
 fn whether(judged: &Prefetching, has_links: bool, current: &View<'_>) -> Finding {
     let (key, is_on) = (switch(), is_on(current));
     let configured = judged.configured.and_then(|fetched| fetched.why_not(&judged.bars));
@@ -346,7 +344,6 @@ fn is_of(finding: &Finding, rule: &Rule) -> bool {
     finding.rule == rule.id && finding.proposed().is_some()
 }
 
-/// One reason for all tools that something is proposed for.
 fn of_tools(findings: &[Finding], reason: &str) -> BTreeMap<String, String> {
     findings.iter().filter_map(of_block).map(|tool| (tool, reason.to_owned())).collect()
 }

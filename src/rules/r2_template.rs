@@ -58,7 +58,6 @@ fn endpoint(facts: &RuleFacts<'_>, sheet: &RuleThresholds, thresholds: &Threshol
     finding(recorded.unnamed().unwrap_or_else(|| verdict(facts, recorded.name(), template)), evidence)
 }
 
-/// How many columns the tables of an endpoint have.
 #[derive(Clone, Copy)]
 enum TableColumns {
     /// So many on average.

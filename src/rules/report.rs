@@ -66,7 +66,6 @@ pub fn table(findings: &[Finding]) -> Table {
         .table()
 }
 
-/// Writes a unified diff, in colour if asked for.
 pub fn write_diff(out: &mut dyn Write, diff: &str, colored: bool) -> Result<()> {
     for line in diff.lines() {
         let color = match line.as_bytes().first() {

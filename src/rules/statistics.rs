@@ -47,13 +47,11 @@ pub struct Effects {
 }
 
 impl Effects {
-    /// The time that a forecast is about.
     pub fn horizon_ms(&self) -> Millis {
         self.horizon_weeks * WEEK_MS
     }
 }
 
-/// How follow-ups are bounded and judged.
 pub fn numbers(data: &Data) -> Result<FollowUpThresholds> {
     let BacktestThresholds {
         known_min, later_min, responses_max, weeks_max, tolerance, resampling, follow_ups, ..
@@ -62,7 +60,6 @@ pub fn numbers(data: &Data) -> Result<FollowUpThresholds> {
     Ok(FollowUpThresholds { backtest, bounds: follow_ups, links: t1_tools::link_numbers(data)? })
 }
 
-/// How effects are predicted and judged.
 pub fn effects(data: &Data) -> Result<Effects> {
     Ok(data.parsed::<BacktestThresholds>("backtest.toml")?.effects)
 }
@@ -96,7 +93,6 @@ fn of(count: u64, unit: &str) -> String {
     unit.strip_suffix('s').map_or_else(|| format!("{} {unit}", thousands(count)), |one| counted(count, one))
 }
 
-/// What stands behind the table.
 pub fn notes(tolerance: f64) -> [String; 3] {
     [
         "each week: what the sessions before it said, held against all sessions behind it".to_owned(),

@@ -11,7 +11,6 @@ use crate::settings::finding::{Effect, Finding};
 /// Entries in the order in which they were written.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Journal {
-    /// All that could be read.
     pub entries: Vec<JournalEntry>,
     /// Lines that hold no entry, from 1.
     pub damaged_lines: Vec<usize>,
@@ -74,7 +73,6 @@ pub struct SettledEntry {
     pub written: bool,
 }
 
-/// What the rules read.
 #[derive(Serialize, Deserialize, Clone, Debug, PartialEq, Default)]
 pub struct RuleInputs {
     /// Where it came from: "telemetry" or "logs".
@@ -93,7 +91,6 @@ pub struct JournalChange {
     /// Id of the rule; empty for a key that changed in the wake of others.
     #[serde(default)]
     pub rule: String,
-    /// The key, spelled as in TOML.
     pub key: String,
     /// What stood in the file before, as TOML; none if nothing did.
     pub old: Option<String>,
@@ -341,7 +338,6 @@ impl JournalEntry {
         self.target.as_deref() == Some(CLAUDE_SETTINGS)
     }
 
-    /// What it did to a key.
     pub fn change(&self, key: &str) -> Option<&JournalChange> {
         self.changes.iter().find(|change| change.key == key)
     }
@@ -390,7 +386,6 @@ impl Predicted {
 }
 
 impl Restore {
-    /// Where two texts differ.
     pub fn between(before: &str, after: &str) -> Self {
         let same = |(left, right): &(char, char)| left == right;
         let length = |pair: (char, char)| pair.0.len_utf8();

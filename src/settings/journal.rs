@@ -22,7 +22,6 @@ use crate::logs::trace::Millis;
 use crate::settings::entries::{Journal, JournalChange, JournalEntry, Restore, SettledEntry};
 use crate::settings::{schema, values};
 
-/// Hex digits of an entry's id.
 const ID_DIGITS: usize = 8;
 
 pub fn journal_path(config: &Path) -> PathBuf {

@@ -20,7 +20,6 @@ pub(super) fn after_mark(text: &str) -> usize {
     if text.starts_with('\u{feff}') { '\u{feff}'.len_utf8() } else { 0 }
 }
 
-/// The line ending that the text uses.
 pub(super) fn ending(text: &str) -> &'static str {
     match text.find('\n') {
         Some(position) if text[..position].ends_with('\r') => "\r\n",

@@ -24,7 +24,6 @@ pub(super) enum SiteForm {
     Element,
 }
 
-/// One written key.
 #[derive(Debug, Clone)]
 pub(super) struct Site {
     pub(super) path: KeyPath,
@@ -49,7 +48,6 @@ pub(super) struct DocumentOutline {
 }
 
 impl DocumentOutline {
-    /// Lists the sites of a parsed document.
     pub(super) fn of(document: &Document<String>) -> Self {
         let mut outline = Self::default();
         outline.table(document.as_table(), &KeyPath::default(), &KeyPath::default());

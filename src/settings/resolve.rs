@@ -43,7 +43,6 @@ struct FileSearch {
     min_read_share: f64,
 }
 
-/// How a session works.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, strum::IntoStaticStr)]
 #[strum(const_into_str, serialize_all = "snake_case")]
 #[serde(rename_all = "snake_case")]

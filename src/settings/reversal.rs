@@ -26,10 +26,8 @@ pub struct Reversal {
     pub is_edited: bool,
 }
 
-/// A key that stays as it is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KeptKey {
-    /// The key, spelled as in TOML.
     pub key: String,
     /// Why, to follow the key: "is marked `# pin`".
     pub reason: String,

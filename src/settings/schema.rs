@@ -32,7 +32,6 @@ pub(super) enum SchemaNode {
     },
 }
 
-/// What a value may be.
 #[derive(Debug)]
 pub(super) enum SettingKind {
     Bool,
@@ -51,7 +50,6 @@ pub(super) enum SettingKind {
         instead: f64,
     },
     OneOf(Vec<String>),
-    /// The known words of an open list.
     Word(Vec<String>),
 }
 
@@ -83,7 +81,6 @@ impl SchemaNode {
         }
     }
 
-    /// Where a key stands among its siblings.
     pub(super) fn rank(&self, key: &str) -> usize {
         self.names().iter().position(|name| *name == key).unwrap_or(usize::MAX)
     }
@@ -235,10 +232,8 @@ pub fn is_idle(key: &KeyPath) -> bool {
     matches!(SchemaNode::root().find(key), Some(SchemaNode::Leaf { idle: true, .. }))
 }
 
-/// The version that devboy writes.
 pub const CURRENT_VERSION: u32 = 4;
 
-/// The oldest version that devboy reads.
 pub const OLDEST_VERSION: u32 = 1;
 
 pub(super) fn key() -> KeyPath {

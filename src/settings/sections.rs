@@ -70,7 +70,6 @@ pub struct Dedup {
     pub enabled_per_endpoint: BTreeMap<String, bool>,
 }
 
-/// How much a hint says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Verbosity {
@@ -92,7 +91,6 @@ pub struct Templates {
 pub struct Mckp {
     /// How deep the router looks into nested values.
     pub recursion_depth: usize,
-    /// Formats that it may choose.
     pub formats_enabled: Vec<String>,
     /// From which size on a shape counts as one.
     pub shape_thresholds: ShapeThresholds,
@@ -168,7 +166,6 @@ pub struct LlmProfile {
     pub max_inline_nested: Option<u32>,
 }
 
-/// One way of working.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 pub struct AgentProfile {
     /// Overrides `mckp.recursion_depth`.
@@ -177,7 +174,6 @@ pub struct AgentProfile {
     pub near_ref_enabled: bool,
 }
 
-/// One kind of answer.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 pub struct DataProfile {
     /// An endpoint or a prefix of one.
@@ -206,7 +202,6 @@ pub struct HintType {
 /// `[enrichment]`
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 pub struct Enrichment {
-    /// Whether anything is prefetched.
     pub enabled: bool,
     pub max_parallel_prefetches: u32,
     /// Tokens per turn.

@@ -20,7 +20,6 @@ pub enum ValueClass {
     AuditOnly,
 }
 
-/// What a call does to the world.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SideEffectClass {
@@ -74,7 +73,6 @@ pub struct CostModel {
     /// Median time from call to result in milliseconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub latency_ms_p50: Option<u64>,
-    /// Price of one call in dollars.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub dollars: Option<f64>,
     /// How long an answer may be reused, in seconds.
@@ -112,7 +110,6 @@ fn half() -> f64 {
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ToolModel {
-    /// How much an answer matters.
     pub value_class: ValueClass,
     #[serde(skip_serializing_if = "SideEffectClass::is_default")]
     pub side_effect_class: SideEffectClass,
@@ -131,7 +128,6 @@ pub struct ToolModel {
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub field_groups: BTreeMap<String, FieldGroup>,
     pub cost_model: CostModel,
-    /// Tools that tend to come next.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub follow_up: Vec<FollowUp>,
 }

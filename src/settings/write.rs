@@ -258,7 +258,6 @@ pub(super) fn sync_directory(directory: &Path) -> Result<()> {
     files::sync_dir(directory).map_err(|cause| Error::io("syncing", directory, &cause))
 }
 
-/// Lines of context around a change.
 const CONTEXT: usize = 3;
 
 /// The unified diff from `old` to `new`; empty when they are equal. An empty `old` is a file that does not exist yet.

@@ -147,7 +147,6 @@ fn read(
     Side::of_logs(&mut input, concurrency, &args.lags, &|tool| args.export.shown(&context.pseudonyms, tool))
 }
 
-/// Says what is left out, and what the columns mean.
 fn tell(args: &Args, left_out: u64, q_max: f64, context: &mut Context<'_>) -> Result<()> {
     if left_out > 0 {
         writeln!(context.err, "# {left_out} rows left out: fewer than {} sessions", args.kept.k_anonymity)?;

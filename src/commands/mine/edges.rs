@@ -120,7 +120,6 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<()> {
     counted.send(args, &export, &input, context)
 }
 
-/// What was counted, as far as it is shown.
 struct CountedEdges {
     lags: Vec<u32>,
     sums: EdgeSums,

@@ -65,11 +65,9 @@ pub struct Mined<'a> {
     pub command: &'a str,
     pub rows: &'a str,
     pub listing: Listing,
-    /// What people are shown.
     pub overview: Table,
     pub top: usize,
     pub fields: Value,
-    /// The graph, if there is one: in the given form.
     pub graph: Option<&'a dyn Fn(ExportForm) -> String>,
     /// What Parquet files say about themselves besides.
     pub about: Vec<(&'static str, String)>,
@@ -230,7 +228,6 @@ impl ExportArgs {
         Ok(())
     }
 
-    /// Sends an aggregate in the form asked for.
     pub fn send_mined(&self, context: &mut Context<'_>, mut mined: Mined<'_>) -> Result<()> {
         if self.form() == ExportForm::Json {
             mined.fields[mined.rows] = table::json(&mined.listing);

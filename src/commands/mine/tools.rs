@@ -108,7 +108,6 @@ fn check_layout(args: &Args) -> Result<()> {
     Err(Error::usage(why).hint(format!("leave out --layout or {flag}")))
 }
 
-/// A history with what is known of each of its calls.
 pub struct Called {
     pub history: History,
     pub names: Names,

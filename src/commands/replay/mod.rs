@@ -331,7 +331,6 @@ fn show(
     }
 }
 
-/// Says which logs were replayed.
 fn write_covered(args: &Args, input: &Input, context: &mut Context<'_>) -> Result<()> {
     let output = &args.asked.output;
     let covered = input.covered(!output.is_shared());

@@ -80,7 +80,6 @@ fn own_names(finding: &BillFinding) -> impl Iterator<Item = (String, Label)> {
     })
 }
 
-/// A tool, or a word for what is none.
 fn tool_label(tool: &str) -> Label {
     if tool.starts_with('(') { Label::Word(tool.to_owned()) } else { Label::Tool(tool.to_owned()) }
 }

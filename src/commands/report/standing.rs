@@ -90,7 +90,6 @@ pub fn layers(page: &Page, places: &ClaudePlaces) -> Result<Option<SettingsLayer
     Ok(Some(layers.about(page.models.clone())))
 }
 
-/// Settings as they hold for what the page is about.
 struct PageSettings<'a> {
     page: &'a Page,
     levers: &'a Levers,

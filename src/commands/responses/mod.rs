@@ -39,7 +39,6 @@ use crate::shell::window;
 use crate::telemetry::log::EventLog;
 use crate::telemetry::{self, Surroundings, TelemetryListing, TelemetryRequest, TelemetryRules};
 
-/// What a command wants to read.
 pub struct Wanted<'a> {
     pub input: &'a InputArgs,
     pub window: Range<Millis>,

@@ -154,7 +154,6 @@ fn recalled(args: &Args, file: &SettingsFile, input: &mut Input) -> Result<Mined
     Ok(mined)
 }
 
-/// What the rules say that were asked for.
 fn judged(args: &Args, mined: &MinedLogs, whose: &Whose, view: &View<'_>, input: &mut Input) -> Result<Vec<Finding>> {
     let fields = if args.fields { mine_fields::of_input(input)?.fields } else { Vec::new() };
     let numbers = input.data.parsed::<PlannerThresholds>(PLANNER)?;
@@ -267,7 +266,6 @@ fn show(
     told.map_or(Ok(()), |found| show_calibration(args, found, context))
 }
 
-/// What was measured, and how far the estimators are from it.
 fn show_calibration(args: &Args, found: &Calibration, context: &mut Context<'_>) -> Result<()> {
     let form = args.asked.output.form();
     writeln!(context.out, "\n# what came in within a turn without thinking, against what was billed for it:")?;

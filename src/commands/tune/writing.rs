@@ -101,7 +101,6 @@ pub fn conclude(
     Ok(Exit::Done)
 }
 
-/// How many proposals were held, if that was not printed.
 pub fn aside(is_explained: bool, findings: &[Finding]) -> String {
     let held = findings.iter().filter(|finding| matches!(finding.verdict, Verdict::Hold(_))).count() as u64;
     if held > 0 && !is_explained { format!("; {} not proposed, see --explain", thousands(held)) } else { String::new() }

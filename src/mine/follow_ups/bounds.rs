@@ -132,7 +132,6 @@ impl<'s> Past<'s> {
         past
     }
 
-    /// The weeks of the first sessions.
     fn cuts(&self, end: usize) -> Vec<SessionSplit> {
         cuts(&self.counted.starts[..end], &self.numbers.backtest)
     }

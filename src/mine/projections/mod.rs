@@ -48,7 +48,6 @@ pub struct Thresholds {
     path_names: BTreeMap<String, String>,
 }
 
-/// What a value may pass from and to.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 struct LinkKey {
     from: Sym,
@@ -161,7 +160,6 @@ fn each_flow(told: ToldHistory<'_>, thresholds: &Thresholds, direction: Directio
 
 type EachCell<'f, C> = &'f mut dyn FnMut(LinkKey, &mut C, &[value_flows::ValueUse], &[ListedValue]);
 
-/// The combinations of one answer that are counted.
 fn each_cell<C>(told: ToldHistory<'_>, flow: &ValueFlow, cells: &mut BTreeMap<LinkKey, C>, see: EachCell<'_, C>) {
     let from = told.history.calls[flow.answer].tool;
     for (list, values) in told.values.lists(flow.answer) {
@@ -194,7 +192,6 @@ pub fn overview(rows: &[MinedProjection]) -> Table {
         .table()
 }
 
-/// The evidence of a link in one line.
 pub fn words(row: &MinedProjection) -> String {
     let MinedProjection { from, to, argument, extractor, .. } = row;
     let spelled = match &row.spelling {

@@ -88,7 +88,6 @@ fn tally(tally: &PrefetchTally) -> Value {
     })
 }
 
-/// What each value of the swept keys would do.
 pub fn sweep_json(keys: &[String], rows: &[PlannerSweepRow]) -> Value {
     let row = |row: &PlannerSweepRow| {
         let values: Map<String, Value> =

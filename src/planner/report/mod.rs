@@ -16,10 +16,8 @@ pub use crate::planner::report::json::sessions;
 pub use json::{json, sweep_json};
 pub use tables::{SWEPT, sweep, write};
 
-/// Everything that a planner replay says.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PlannerReport {
-    /// What was learned from and what was judged.
     pub backtest: PlannerBacktest,
     pub arms: Vec<PlannerArm>,
     /// What nobody can beat, under the models of the configuration.
@@ -44,7 +42,6 @@ pub struct PlannerBacktest {
     pub enabled: bool,
 }
 
-/// One planner, judged.
 #[derive(Clone, Debug, PartialEq, Default)]
 pub struct PlannerArm {
     pub name: String,
@@ -95,7 +92,6 @@ impl Metric {
     }
 }
 
-/// One edge, judged.
 #[derive(Clone, Debug, PartialEq)]
 pub struct EdgeRow {
     pub from: String,

@@ -17,7 +17,6 @@ use crate::report::table::{Table, TableFormat};
 /// Rows of a table of edges or tools that are shown.
 const ROWS_MAX: usize = 12;
 
-/// Writes the report for people (or as Markdown).
 pub fn write(out: &mut dyn Write, report: &PlannerReport, format: TableFormat, width: Option<u16>) -> Result<()> {
     for line in answer(report) {
         writeln!(out, "{}", format.sentence(&line))?;
@@ -147,7 +146,6 @@ fn by_arm(report: &PlannerReport, first: &str) -> Table {
     Table::new(&columns.iter().map(String::as_str).collect::<Vec<_>>())
 }
 
-/// What the greedy choice reaches of the best one.
 fn greedy(arm: &PlannerArm, share: f64) -> String {
     let PrefetchTally { plans_compared, best_value, .. } = arm.total;
     if plans_compared == 0 || best_value <= 0.0 { "n/a".to_owned() } else { percent(share) }

@@ -12,7 +12,6 @@ use crate::planner::selectivity::file::Selectivity;
 use crate::planner::selectivity::table::{JudgedCandidate, LinkCounts};
 use crate::planner::selectivity::{Named, SelectivityThresholds, WaitWindow, examples};
 
-/// What was learned and how it did.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SelectiveBacktest {
     /// Counted on the training sessions.
@@ -131,7 +130,6 @@ impl Learned {
         Self { backtest, judged, target }
     }
 
-    /// What a planner needs of it.
     pub fn selectivity(&self) -> Selectivity {
         Selectivity { threshold: self.backtest.threshold(), table: self.backtest.table.clone() }
     }

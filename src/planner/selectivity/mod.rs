@@ -148,7 +148,6 @@ pub struct Selective<'a> {
 }
 
 impl Selective<'_> {
-    /// What is known of a moment.
     pub fn estimate(&self, moment: &Opportunity) -> Option<Estimate> {
         self.learned.table.estimate(&self.named.link(moment), &features(moment), self.numbers)
     }

@@ -54,7 +54,6 @@ pub fn words(learned: &Learned) -> Vec<String> {
     lines
 }
 
-/// Words, the curve, the cells.
 pub fn write(
     out: &mut dyn Write,
     learned: &Learned,

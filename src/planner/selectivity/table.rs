@@ -11,7 +11,6 @@ use crate::base::stats::Share;
 use crate::base::sums::adds_up;
 use crate::planner::selectivity::SelectivityThresholds;
 
-/// A follow-up with its argument.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FollowUpLink {
     /// Live name of the tool that answered.
@@ -36,7 +35,6 @@ pub struct JudgedCandidate {
     pub target: bool,
 }
 
-/// How often candidates of a cell were called for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct CandidateCounts {
     pub trials: u64,
@@ -51,7 +49,6 @@ impl CandidateCounts {
         Self { trials: 1, exact: example.exact.into(), target: (example.target || example.exact).into() }
     }
 
-    /// Exact calls of trials.
     pub fn exact(&self) -> Share {
         Share::new(self.exact, self.trials)
     }
@@ -165,7 +162,6 @@ pub struct Features {
     pub same_directory: bool,
 }
 
-/// What can be told apart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, strum::IntoStaticStr)]
 #[strum(const_into_str, serialize_all = "snake_case")]
 #[serde(rename_all = "snake_case")]

@@ -241,7 +241,6 @@ fn too_little(
         .then(|| format!("{words} are {share:.2} % of the whole bill ({})", sheet.cite("of_bill_percent_min")))
 }
 
-/// What a trial says of the later sessions.
 pub(super) fn of_trial(study: &LeverStudy, resampling: &Resampling, trial: &Trial) -> Option<BillForecast> {
     forecast(study, resampling, &[trial.setting], &trial.sessions)
 }

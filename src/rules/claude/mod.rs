@@ -40,11 +40,9 @@ pub static REGISTER: &[&ClaudeRule] =
 pub struct SettingsFacts<'a> {
     pub study: &'a LeverStudy,
     pub levers: &'a Levers,
-    /// The file as it is, and those above it.
     pub layers: &'a SettingsLayers,
     /// What was written to the file and taken back.
     pub journal: &'a Journal,
-    /// How sessions are drawn for intervals.
     pub resampling: &'a Resampling,
     /// What was used of what a setting could switch off.
     pub uses: &'a Uses,

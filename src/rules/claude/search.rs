@@ -15,7 +15,6 @@ use crate::whatif::chosen::PolicyConfigs;
 use crate::whatif::client::{LeverStudy, LeverTrials, LeverValue, Trial};
 use crate::whatif::workload::{Workload, cache_rules};
 
-/// A setting at the value that was chosen, or all of them.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ChosenValue {
     pub setting: String,
@@ -89,7 +88,6 @@ fn value_words(row: &ChosenValue) -> String {
     }
 }
 
-/// The rows as a table: changes of the cost as simulated.
 pub fn table(rows: &[ChosenValue]) -> Table {
     let percent = |share: Option<f64>| known(share, |share| format!("{} %", signed(100.0 * share, 1)));
     let of = |row: &ChosenValue, pick: fn(&BillForecast) -> f64| percent(row.later.as_ref().map(pick));

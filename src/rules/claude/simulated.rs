@@ -132,7 +132,6 @@ pub fn paying(study: &LeverStudy, resampling: &Resampling, data: &Data) -> Resul
     Ok(paying.collect::<Result<Vec<_>>>()?.into_iter().flatten().collect())
 }
 
-/// What holds already of what a lever sets.
 pub struct HeldLever<'l> {
     /// What sets it: the lever, or another one that does the same.
     pub lever: &'l Lever,

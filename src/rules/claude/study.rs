@@ -40,12 +40,10 @@ pub struct AskedSettings<'a> {
     pub clients: Versions,
 }
 
-/// What was found, and what it comes to.
 pub struct SettingsStudy {
     pub scope: SettingsScope,
     pub reach: SettingsReach,
     pub layers: SettingsLayers,
-    /// What was tried, with what came of it.
     pub study: LeverStudy,
     pub findings: Vec<Finding>,
     /// What all that is proposed does as one configuration, if it is more than one change.
@@ -92,7 +90,6 @@ impl SettingsStudy {
     }
 }
 
-/// What values are tried on.
 struct Asking<'a> {
     simulator: &'a Simulator<'a>,
     workload: &'a Workload,
@@ -200,7 +197,6 @@ fn servers(scope: SettingsScope, places: &ClaudePlaces) -> Result<Option<Map<Str
     Ok(Some(listed.as_ref().and_then(Value::as_object).cloned().unwrap_or_default()))
 }
 
-/// What was used in some projects, or in all.
 fn uses(
     timeline: &Timeline,
     projects: Option<&BTreeSet<Id>>,

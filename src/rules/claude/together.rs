@@ -36,7 +36,6 @@ impl<F: Fn(&[LeverValue]) -> Vec<SettingSides>> Configurations<'_, F> {
     }
 }
 
-/// What is proposed, by its place among the findings.
 fn proposals(findings: &[Finding]) -> Vec<(usize, LeverValue)> {
     (0..).zip(findings).filter_map(|(place, finding)| Some((place, setting(finding)?))).collect()
 }

@@ -65,7 +65,6 @@ pub struct SearchInput<'a> {
     pub tape: &'a Tape,
     /// First record of each session of the tape.
     pub began: &'a [Millis],
-    /// Who runs the pipeline.
     pub reach: &'a Reach,
     pub thresholds: &'a SearchThresholds,
     /// Least later sessions that a step is judged on: of fewer one would decide.
@@ -76,7 +75,6 @@ pub struct SearchInput<'a> {
     pub goes_on: &'a (dyn Fn() -> bool + Sync),
 }
 
-/// What came of it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Search {
     /// Sessions in which the path was looked for.
@@ -97,7 +95,6 @@ pub struct Search {
     pub folds: Vec<Fold>,
     /// Another configuration on the same later sessions.
     pub against: Option<Judged>,
-    /// How tokens are counted, in words.
     pub tokens: String,
     /// The same under the other configuration.
     pub against_tokens: Option<String>,
@@ -111,7 +108,6 @@ pub struct ClosedKey {
     pub reason: String,
 }
 
-/// Some sessions under the configuration as it is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct SearchSessions {
     pub sessions: u64,

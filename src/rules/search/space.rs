@@ -105,7 +105,6 @@ pub struct ChosenStep {
     pub holds: bool,
 }
 
-/// Where a walk stands.
 struct Reached {
     changes: Vec<KeyChange>,
     scenario: Scenario,

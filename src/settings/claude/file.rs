@@ -60,7 +60,6 @@ impl ClaudeFile {
         changes.into_iter().try_fold(self.text.clone(), |text, (key, value)| set(&self.path, &text, key, value))
     }
 
-    /// The same file with another text.
     #[must_use]
     pub fn holding(&self, text: String) -> Self {
         Self { text, existed: true, ..self.clone() }
@@ -115,7 +114,6 @@ pub fn remove(path: &Path, text: &str, key: &KeyPath) -> Result<String> {
     Ok(replaced(text, cut, ""))
 }
 
-/// How a text is laid out.
 struct JsonStyle<'t> {
     newline: &'t str,
     step: &'t str,

@@ -84,7 +84,6 @@ pub struct SettingsLayers {
     models: Option<BTreeSet<UsedModel>>,
 }
 
-/// What a lever is set to, and where.
 struct Set<'l> {
     /// Its name, with the model where it is set for one.
     name: String,
@@ -165,7 +164,6 @@ impl SettingsLayers {
         self.models.as_ref().is_none_or(|models| models.iter().any(is_met))
     }
 
-    /// What stands in the file for a key.
     pub fn value(&self, key: &KeyPath) -> Result<Option<Value>> {
         self.file.get(key)
     }

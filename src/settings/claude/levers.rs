@@ -16,13 +16,11 @@ const FIRST: [&str; 5] =
 #[derive(Debug, Clone)]
 pub struct Levers(Vec<Lever>);
 
-/// One thing that can be set.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Lever {
     /// Its name: a key of the settings (dots between parts, `*` for a model), or a variable.
     pub name: String,
-    /// Where it is set.
     pub place: LeverPlace,
     pub kind: LeverKind,
     /// The values that it takes, if they can be listed.
@@ -49,7 +47,6 @@ pub struct Lever {
     pub documented: Option<String>,
     /// The last client version in which it does anything.
     pub until: Option<String>,
-    /// The files that it may stand in.
     pub scopes: Vec<SettingsScope>,
     /// Levers that win over it wherever they are set, strongest first.
     #[serde(default)]
@@ -84,7 +81,6 @@ pub enum LeverPlace {
     Server,
 }
 
-/// Which threads a lever is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum LeverThreads {
@@ -94,7 +90,6 @@ pub enum LeverThreads {
     Subagents,
 }
 
-/// What the values of a lever are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum LeverKind {
@@ -128,7 +123,6 @@ pub enum SettingsScope {
     Managed,
 }
 
-/// How sure it is what a lever does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, strum::IntoStaticStr)]
 #[strum(const_into_str, serialize_all = "snake_case")]
 #[serde(rename_all = "lowercase")]
@@ -191,7 +185,6 @@ impl Levers {
         }
     }
 
-    /// All of them, in the order of the files.
     pub fn all(&self) -> impl Iterator<Item = &Lever> {
         self.0.iter()
     }

@@ -86,7 +86,6 @@ impl<'f> DocumentDraft<'f> {
         if old == self.text { Ok(()) } else { self.raise_version(&change.key) }
     }
 
-    /// Sets a key to a value, whatever form either has.
     pub(super) fn set(&mut self, key: &KeyPath, value: &Value) -> Result<()> {
         if self.holds(key, value) {
             return Ok(());
@@ -110,7 +109,6 @@ impl<'f> DocumentDraft<'f> {
         &self.text
     }
 
-    /// Where everything stands in it.
     pub(super) fn outline(&self) -> &DocumentOutline {
         &self.outline
     }
@@ -366,7 +364,6 @@ impl<'f> DocumentDraft<'f> {
     }
 }
 
-/// Where a new key goes.
 enum KeyPlacement {
     Inline(Site),
     /// Below this line, as a dotted key like it.
