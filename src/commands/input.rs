@@ -1,5 +1,4 @@
-//! The input that the flags of a command ask for, what its user is told about it, and what every command about money opens of it:
-//! the requests with their bill, and the client versions that are in use.
+//! The input that flags ask for, what its user is told of it, and, for money, its requests with their bill and clients.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;

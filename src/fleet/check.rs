@@ -19,16 +19,12 @@ use crate::frames::light::{AFTER, LightCall, NONE, Number};
 pub type BinCounts = BTreeMap<CountSubject, BTreeMap<(String, u32), i64>>;
 
 /// The counts of a contribution that keeps within its bounds.
-pub fn checked(
-    contribution: &Contribution,
-    naming: &FleetNaming,
-    limits: &FleetLimits,
-) -> ContributionResult<BinCounts> {
-    if contribution.secret != naming.secret() {
+pub fn checked(of: &Contribution, naming: &FleetNaming, limits: &FleetLimits) -> ContributionResult<BinCounts> {
+    if of.secret != naming.secret() {
         return Err("it was made with another team secret".to_owned());
     }
     let mut counts = BinCounts::new();
-    for row in &contribution.counts {
+    for row in &of.counts {
         plausible(row, naming, limits).map_err(|why| format!("{} of {}: {why}", row.measure, place(&row.subject)))?;
         let key = (row.measure.clone(), row.bin);
         if counts.entry(row.subject.clone()).or_default().insert(key, row.count).is_some() {

@@ -1,5 +1,4 @@
-//! The calls of one person that count in a pool, as light rows: a bounded sample of each endpoint and tool of a finished
-//! week, the rare left out, under names that say nothing of the person.
+//! A person's calls as light rows: a bounded sample of the frequent ones of finished weeks, under names that say nothing.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -154,7 +154,7 @@ impl Side {
             .iter()
             .filter_map(|sum| Some(((name(sum.from), name(sum.to), sum.lag?), (sum.count, Some(sum.sessions)))));
         let sessions: BTreeMap<String, u64> = sums.ends.iter().map(|end| (name(end.tool), end.sessions)).collect();
-        let chars = sizes_of_answers(input, concurrency, shown);
+        let chars = sizes_of_answers(input, concurrency == Concurrency::Flat, shown);
         let sizes = chars.into_iter().map(|(tool, mut chars)| {
             chars.sort_unstable();
             let side = SizeSide {
@@ -169,13 +169,9 @@ impl Side {
     }
 }
 
-fn sizes_of_answers(
-    input: &mut Input,
-    concurrency: Concurrency,
-    shown: &dyn Fn(&str) -> String,
-) -> BTreeMap<String, Vec<u32>> {
+fn sizes_of_answers(input: &mut Input, by_file: bool, shown: &dyn Fn(&str) -> String) -> BTreeMap<String, Vec<u32>> {
     let mut chars: BTreeMap<String, Vec<u32>> = BTreeMap::new();
-    if concurrency == Concurrency::Flat {
+    if by_file {
         let window = input.window.clone();
         let corpus = input.corpus();
         for (tool, (_, sizes)) in tools::sizes(corpus, &window) {

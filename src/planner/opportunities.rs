@@ -89,75 +89,12 @@ pub trait Odds: Sync {
     fn of(&self, moment: &Opportunity) -> Option<f64>;
 }
 
-/// Every moment of the sessions wanted (all for an empty list), session by session in the order of the calls.
-pub fn moments(
-    told: ToldHistory<'_>,
-    known: &KnownTools<'_>,
-    numbers: &JudgeNumbers,
-    wanted: &[bool],
-) -> Vec<Opportunity> {
-    let of = |context: &PlannerContext| of_context(told, known, numbers, context);
+/// Every moment of a history, session by session in the order of the calls.
+pub fn moments(told: ToldHistory<'_>, known: &KnownTools<'_>, numbers: &JudgeNumbers) -> Vec<Opportunity> {
+    let of = |context: &PlannerContext| OpportunityReader::new(told, known, numbers, context.session).moments(context);
     let sessions =
-        PlannerContext::each_session(told.history, wanted, |contexts| contexts.flat_map(of).collect::<Vec<_>>());
+        PlannerContext::each_session(told.history, &[], |contexts| contexts.flat_map(of).collect::<Vec<_>>());
     sessions.into_iter().flatten().collect()
-}
-
-fn of_context(
-    told: ToldHistory<'_>,
-    known: &KnownTools<'_>,
-    numbers: &JudgeNumbers,
-    context: &PlannerContext,
-) -> Vec<Opportunity> {
-    let mut reader = OpportunityReader::new(told, known, numbers, context.session);
-    let (mut found, mut later) = (Vec::new(), 0);
-    for step in context.steps(told.history) {
-        later += step.len();
-        step.iter().for_each(|&call| reader.see(call));
-        for &trigger in step {
-            for (number, link) in reader.links(trigger) {
-                let start = found.len();
-                reader.offers(
-                    trigger,
-                    number,
-                    link,
-                    link.offered(told, trigger as usize, numbers.ranks_max),
-                    &mut found,
-                );
-                for moment in &mut found[start..] {
-                    moment.outcomes = outcomes(told, known, numbers, link, moment, &context.calls[later..]);
-                }
-            }
-        }
-    }
-    found
-}
-
-/// What came of a moment in the calls of later steps.
-fn outcomes(
-    told: ToldHistory<'_>,
-    known: &KnownTools<'_>,
-    numbers: &JudgeNumbers,
-    link: &KnownLink<'_>,
-    moment: &Opportunity,
-    later: &[u32],
-) -> Outcomes {
-    let mut outcomes = Outcomes::default();
-    let (mut before, mut steps, mut last) = (0, 0, None);
-    for (made, &index) in (0..).zip(later) {
-        let row = &told.history.calls[index as usize];
-        if last.replace(row.step) != Some(row.step) {
-            (before, steps) = (made, steps + 1);
-        }
-        if before >= numbers.calls_far && steps > numbers.steps_near {
-            break;
-        }
-        outcomes.add(came(told, link, moment.value, index as usize), before, steps, numbers);
-        let change = Change::of(told, known, index as usize);
-        if change.is_some_and(|change| change.makes_stale(moment.to, moment.value, moment.is_path)) {
-            break;
-        }
-    }
-    outcomes
 }
 
 /// Whether a call is what a link with this value would have called ahead. A call that failed would have failed ahead as well.
@@ -213,6 +150,46 @@ pub(super) struct OpportunityReader<'a, 'm> {
 impl<'a, 'm> OpportunityReader<'a, 'm> {
     pub fn new(told: ToldHistory<'a>, known: &'a KnownTools<'m>, numbers: &'a JudgeNumbers, session: u32) -> Self {
         Self { told, known, numbers, session, asked: IdSet::default(), parents: Vec::new() }
+    }
+
+    fn moments(mut self, context: &PlannerContext) -> Vec<Opportunity> {
+        let (mut found, mut later) = (Vec::new(), 0);
+        for step in context.steps(self.told.history) {
+            later += step.len();
+            step.iter().for_each(|&call| self.see(call));
+            for &trigger in step {
+                for (number, link) in self.links(trigger) {
+                    let start = found.len();
+                    let offered = link.offered(self.told, trigger as usize, self.numbers.ranks_max);
+                    self.offers(trigger, number, link, offered, &mut found);
+                    for moment in &mut found[start..] {
+                        moment.outcomes = self.outcomes(link, moment, &context.calls[later..]);
+                    }
+                }
+            }
+        }
+        found
+    }
+
+    /// What came of a moment in the calls of later steps.
+    fn outcomes(&self, link: &KnownLink<'_>, moment: &Opportunity, later: &[u32]) -> Outcomes {
+        let mut outcomes = Outcomes::default();
+        let (mut before, mut steps, mut last) = (0, 0, None);
+        for (made, &index) in (0..).zip(later) {
+            let row = &self.told.history.calls[index as usize];
+            if last.replace(row.step) != Some(row.step) {
+                (before, steps) = (made, steps + 1);
+            }
+            if before >= self.numbers.calls_far && steps > self.numbers.steps_near {
+                break;
+            }
+            outcomes.add(came(self.told, link, moment.value, index as usize), before, steps, self.numbers);
+            let change = Change::of(self.told, self.known, index as usize);
+            if change.is_some_and(|change| change.makes_stale(moment.to, moment.value, moment.is_path)) {
+                break;
+            }
+        }
+        outcomes
     }
 
     pub fn see(&mut self, call: u32) {

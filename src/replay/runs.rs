@@ -1,14 +1,12 @@
 //! Windows of consecutive numbered lines, each with a number of its own: equal numbers, equal lines. A run of lines
 //! that two bodies share is a row of equal numbers, so that a replay compares numbers only.
 
-use std::collections::HashMap;
-use std::hash::BuildHasherDefault;
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use rayon::prelude::*;
 
-use crate::base::id::IdHasher;
+use crate::base::id::IdMap;
 use crate::facts::body_facts::{BodyFacts, BodyLine};
 
 /// Stands where no window begins.
@@ -41,7 +39,7 @@ impl Windows {
         facts.par_iter().zip(repeats).for_each_init(Vec::new, |lines, (row, &repeats)| {
             hashes(row, length, lines, |_, hash| often.add(hash, repeats));
         });
-        let mut known: HashMap<u64, FirstWindow, BuildHasherDefault<IdHasher>> = HashMap::default();
+        let mut known: IdMap<u64, FirstWindow> = IdMap::default();
         let often_in = |lines: &mut Vec<BodyLine>, row: &BodyFacts| {
             let mut found: Vec<(u32, u64)> = Vec::new();
             hashes(row, length, lines, |at, hash| found.extend(often.has(hash).then_some((at, hash))));
@@ -59,13 +57,7 @@ impl Windows {
     }
 
     /// Adds a body by the windows in it that may stand elsewhere, as places and hashes.
-    fn add(
-        &mut self,
-        facts: &[BodyFacts],
-        body: u32,
-        found: &[(u32, u64)],
-        known: &mut HashMap<u64, FirstWindow, BuildHasherDefault<IdHasher>>,
-    ) {
+    fn add(&mut self, facts: &[BodyFacts], body: u32, found: &[(u32, u64)], known: &mut IdMap<u64, FirstWindow>) {
         let start = self.numbers.len();
         let lines = if found.is_empty() { 0 } else { facts[body as usize].lines.len() };
         self.numbers.resize(start + lines, NO_WINDOW);

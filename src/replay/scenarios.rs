@@ -1,5 +1,4 @@
-//! Which configurations a replay runs: the file, a second one, or a grid of values (`--sweep KEY=A,B,…`: keys, the values that
-//! they take, and all combinations); with the overrides of the command line.
+//! Which configurations a replay runs: a file, a second one, or a grid (`--sweep KEY=A,B,…`), with overrides of flags.
 
 use toml_edit::Value;
 

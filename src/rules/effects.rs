@@ -1,5 +1,4 @@
-//! The backtest of effects: at every week the rules, and those about settings, speak of what was known, the gate judges
-//! it, and what it predicts is compared with the next weeks.
+//! The backtest of effects: each week the rules speak of what was known, the gate judges, and the next weeks answer.
 
 use std::collections::BTreeMap;
 
@@ -34,11 +33,7 @@ use crate::whatif::client::{LeverPart, LeverStudy, SettingSides};
 const WHOLE: &str = "effects of R1 to R5 together";
 
 /// How often the effects of the rules about the pipeline came true.
-pub fn of_pipeline(
-    file: &SettingsFile,
-    responses: &Responses,
-    pseudonyms: &Pseudonyms,
-) -> Result<Vec<PromiseCoverage>> {
+pub fn of_pipeline(file: &SettingsFile, responses: &Responses, names: &Pseudonyms) -> Result<Vec<PromiseCoverage>> {
     let file = &without_rules(file)?;
     let numbers = statistics::numbers(&responses.data)?.backtest;
     let effects = effect_numbers(&responses.data)?;
@@ -53,7 +48,7 @@ pub fn of_pipeline(
         }
         let [known, later] =
             [known, later].map(|starts| responses.log.latest(starts, numbers.responses_max, numbers.known_min));
-        Week { file, responses, pseudonyms, cut: *cut, until_ms }.attempts(known, later)
+        Week { file, responses, pseudonyms: names, cut: *cut, until_ms }.attempts(known, later)
     };
     let weeks = cuts(&times, &numbers);
     let of_weeks: Result<Vec<_>> = responses.install(|| weeks.par_iter().map(attempts_of).collect());
@@ -64,8 +59,7 @@ pub fn of_pipeline(
     Ok(responses.install(|| rows(&attempts, &numbers, &effects)))
 }
 
-/// The configuration as it was before these rules, and E1, wrote to it: in the weeks of the past nothing of theirs was
-/// written. What held them then holds them in the next run, whatever this one writes.
+/// The configuration before these rules, and E1, wrote to it: in the weeks of the past nothing of theirs was written.
 fn without_rules(file: &SettingsFile) -> Result<SettingsFile> {
     let mut file = file.clone();
     if !file.existed {

@@ -113,7 +113,7 @@ fn coverage_of(stage: &PlannerStage, data: &Data, numbers: &BacktestNumbers) -> 
     let selectivity = data.read(SHEET, SelectivityThresholds::parse)?;
     let (told, PlannerThresholds { judge, targets, resampling, .. }) = (stage.told(), &stage.numbers);
     let known = KnownTools::new(&models, told, &stage.numbers);
-    let found = moments(told, &known, judge, &[]);
+    let found = moments(told, &known, judge);
     let examples = examples(&found, WaitWindow::Calls, &Named::new(told, &known), &known);
     let mut order: Vec<usize> = (0..told.history.sessions.len()).collect();
     order.sort_by_key(|&session| (told.history.sessions[session].ts_first, told.history.sessions[session].id));
@@ -185,13 +185,12 @@ fn said_to<const N: usize>(
 fn selectivity(stage: &PlannerStage, models: &ValueModels, numbers: &SelectivityThresholds) -> Learned {
     let told = stage.told();
     let known = KnownTools::new(models, told, &stage.numbers);
-    let found = moments(told, &known, &stage.numbers.judge, &[]);
+    let found = moments(told, &known, &stage.numbers.judge);
     let PlannerThresholds { targets, resampling, .. } = &stage.numbers;
     Learned::new(&found, told, &known, &stage.split.trains, targets.hit_min, numbers, resampling)
 }
 
-/// Adds to the events of the logs what the planner of a configuration would have fetched and declined in the later
-/// sessions, judged by what the agent did next; tells how many sessions these are.
+/// Adds what a configuration's planner would have fetched and declined in the later sessions; tells how many these are.
 pub fn shadow(
     file: &SettingsFile,
     input: &mut Input,

@@ -1,5 +1,4 @@
-//! From findings to a file: which changes may be made, how they are made and shown; and which of two rules a key
-//! belongs to, settled in `rules/precedence.toml` for all commands.
+//! From findings to a file: which changes may be made, which rule a key belongs to (`rules/precedence.toml`), and how.
 
 use std::collections::{BTreeMap, BTreeSet};
 

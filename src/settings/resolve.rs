@@ -221,14 +221,9 @@ pub struct UnknownVariant {
     pub instead: String,
 }
 
-fn unknown<P>(
-    key: KeyPath,
-    name: Option<&str>,
-    variants: &BTreeMap<String, P>,
-    instead: &str,
-) -> Option<UnknownVariant> {
-    let name = name.filter(|name| !variants.contains_key(*name))?;
-    let known = variants.keys().map(String::as_str).collect::<Vec<_>>().join(", ");
+fn unknown<P>(key: KeyPath, name: Option<&str>, all: &BTreeMap<String, P>, instead: &str) -> Option<UnknownVariant> {
+    let name = name.filter(|name| !all.contains_key(*name))?;
+    let known = all.keys().map(String::as_str).collect::<Vec<_>>().join(", ");
     let message = format!("`{key}` is {name:?}, which no variant is called ({known})");
     Some(UnknownVariant { key, message, instead: instead.to_owned() })
 }

@@ -1,5 +1,4 @@
-//! TOML values: without their layout, to be compared, looked up and normalised; and how devboy spells them, and whole blocks, when
-//! it writes them: shortest floats, keys in the order of the schema.
+//! TOML values: compared, looked up and normalised without their layout; and spelled as devboy writes them.
 
 use toml_edit::{Array, InlineTable, Value};
 
@@ -70,8 +69,7 @@ pub(super) fn number(value: &Value) -> Option<f64> {
     value.as_float().or_else(|| value.as_integer().map(|number| number as f64))
 }
 
-/// The shortest decimal that is the same in single precision, in which the published schema writes 0.7 as
-/// 0.699999988079071.
+/// The shortest decimal of the same single-precision number; the published schema writes 0.7 as 0.699999988079071.
 pub(super) fn single(number: f64) -> f64 {
     let short = (number as f32).to_string().parse().unwrap_or(number);
     if f64::is_finite(short) { short } else { number }

@@ -70,12 +70,12 @@ fn places(page: &Page, input: &Input, context: &Context<'_>) -> BTreeMap<String,
 }
 
 #[derive(Clone, Copy)]
-struct LeversOfClients<'a> {
+struct KnownLevers<'a> {
     levers: &'a Levers,
     versions: &'a Versions,
 }
 
-impl LeversOfClients<'_> {
+impl KnownLevers<'_> {
     /// What stands already, by these levers, which a client in use may not know.
     fn same(self, words: String, by: &[&Lever]) -> StandingSetting {
         let update = by.iter().find_map(|lever| known(&[lever], self.versions).err());
@@ -105,7 +105,7 @@ struct PageSettings<'a> {
 impl PageSettings<'_> {
     /// What stands already of what a finding would have set.
     fn stands(&self, finding: &BillFinding) -> Result<Option<StandingSetting>> {
-        let clients = LeversOfClients { levers: self.levers, versions: self.page.clients(finding) };
+        let clients = KnownLevers { levers: self.levers, versions: self.page.clients(finding) };
         if let Some(project) = finding.project() {
             let own = self.places.get(project).and_then(|places| self.user.below_project(places));
             let there = own.and_then(|own| one(finding, &own, clients).ok());
@@ -176,11 +176,7 @@ pub fn unread(page: &Page, why: &str) -> BTreeMap<String, StandingSetting> {
         .collect()
 }
 
-fn one(
-    finding: &BillFinding,
-    layers: &SettingsLayers,
-    clients: LeversOfClients<'_>,
-) -> Result<Option<StandingSetting>> {
+fn one(finding: &BillFinding, layers: &SettingsLayers, clients: KnownLevers<'_>) -> Result<Option<StandingSetting>> {
     if !finding.spared_by.is_empty() {
         return spared(finding, layers, clients);
     }
@@ -230,11 +226,7 @@ fn keys(finding: &BillFinding, lever: &Lever) -> Vec<KeyPath> {
 }
 
 /// Whether all is set that spares it by now.
-fn spared(
-    finding: &BillFinding,
-    layers: &SettingsLayers,
-    clients: LeversOfClients<'_>,
-) -> Result<Option<StandingSetting>> {
+fn spared(finding: &BillFinding, layers: &SettingsLayers, clients: KnownLevers<'_>) -> Result<Option<StandingSetting>> {
     let mut all: Vec<HeldLever<'_>> = Vec::new();
     for set in &finding.spared_by {
         match held(layers, clients.levers, (&set.lever, &set.value))? {

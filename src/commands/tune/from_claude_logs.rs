@@ -1,5 +1,7 @@
 //! `devboy tune from-claude-logs`: mine the logs, let the rules speak, write the configuration as a diff.
 
+use std::io::Write;
+
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
@@ -191,13 +193,13 @@ fn mine(input: &mut Input, numbers: Option<&bounds::FollowUpThresholds>, file: &
         return used(input, &history, &names);
     };
     let stage = PlannerStage::new(file.clone(), input, None)?;
-    let ToldHistory { history, values, tools } = stage.told();
+    let told @ ToldHistory { history, values, tools } = stage.told();
     let input = &*input;
     let of_all = || -> Result<MinedLogs> {
         let follow_ups = FollowUps::of_history(history, &numbers.links.lags);
         Ok(MinedLogs {
             follow_ups: follow_ups.rows(numbers),
-            projections: projections::of_history(input, history, values, tools)?,
+            projections: projections::of_history(input, told)?,
             runnable: Runnable::shipped(&input.data)?.learned(history, values, tools, &[]),
             coverage: statistics::coverage(&follow_ups, &SizesBySession::of_history(history), numbers),
             ..used(input, history, tools)?
@@ -242,7 +244,7 @@ fn show(
     input.tell(&args.asked.output, context)?;
     if !args.asked.output.quiet {
         warn_unknown(file, context)?;
-        summarise(args, context, input, mined, file)?;
+        summarise(args, input, mined, file, context.err)?;
     }
     if args.asked.output.form() == TableFormat::Json {
         let mut fields = input.fields(json!({
@@ -275,14 +277,7 @@ fn show_calibration(args: &Args, found: &Calibration, context: &mut Context<'_>)
 }
 
 /// What was read, in the order and with the labels of the published tool.
-fn summarise(
-    args: &Args,
-    context: &mut Context<'_>,
-    input: &Input,
-    mined: &MinedLogs,
-    file: &SettingsFile,
-) -> Result<()> {
-    let err = &mut context.err;
+fn summarise(args: &Args, input: &Input, mined: &MinedLogs, file: &SettingsFile, err: &mut dyn Write) -> Result<()> {
     for root in &input.roots {
         writeln!(err, "# input:   {} ({})", root.path.shown(), root.origin)?;
     }

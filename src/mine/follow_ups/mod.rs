@@ -162,12 +162,7 @@ fn count(chains: Vec<Vec<ToolInStep>>, lags: &[u32]) -> SessionCounts {
     counts
 }
 
-fn add_chances(
-    mut uses: Vec<ToolInStep>,
-    lags: &[u32],
-    wanted: &WantedPairs,
-    chances: &mut IdMap<LaggedTools, Chance>,
-) {
+fn add_chances(mut uses: Vec<ToolInStep>, lags: &[u32], wanted: &WantedPairs, out: &mut IdMap<LaggedTools, Chance>) {
     uses.sort_unstable_by_key(|used| (used.partition, used.step, used.tool));
     uses.dedup();
     for context in uses.chunk_by(|a, b| a.partition == b.partition) {
@@ -177,7 +172,7 @@ fn add_chances(
             tools: step.iter().map(|used| (used.tool, 1)).collect(),
         };
         let messages: Vec<ShuffledMessage> = context.chunk_by(|a, b| a.step == b.step).map(message).collect();
-        shuffled::add(&messages, (lags, Turns::All), wanted, chances);
+        shuffled::add(&messages, (lags, Turns::All), wanted, out);
     }
 }
 

@@ -128,13 +128,7 @@ fn p_value(thresholds: &Thresholds, binomial: &Binomial, cell: &Combination) -> 
 }
 
 impl UntestedProjection {
-    fn new(
-        told: ToldHistory<'_>,
-        thresholds: &Thresholds,
-        binomial: &Binomial,
-        key: LinkKey,
-        cell: Combination,
-    ) -> Self {
+    fn new(told: ToldHistory<'_>, thresholds: &Thresholds, tails: &Binomial, key: LinkKey, cell: Combination) -> Self {
         let row = MinedProjection {
             from: told.tools.text(key.from).to_owned(),
             to: told.tools.text(key.to).to_owned(),
@@ -151,7 +145,7 @@ impl UntestedProjection {
             forward: cell.forward.difference(&cell.backward).count() as u64,
             reversed: cell.backward.difference(&cell.forward).count() as u64,
             sole: cell.sole,
-            p: p_value(thresholds, binomial, &cell),
+            p: p_value(thresholds, tails, &cell),
             held: None,
             spelling: None,
         };
@@ -266,7 +260,7 @@ fn explain_away(candidates: &mut [UntestedProjection], thresholds: &Thresholds) 
     for mut open in groups.into_values() {
         let mut explained: BTreeSet<usize> = BTreeSet::new();
         while !open.is_empty() {
-            let best = best_list(candidates, &open, &explained, thresholds);
+            let best = best_list(candidates, &open, &explained, thresholds.equal_share_min);
             open.retain(|index| *index != best);
             let UntestedProjection { cell, row, .. } = &mut candidates[best];
             let fresh: Vec<&Hit> = cell.hits.iter().filter(|hit| !explained.contains(&hit.answer)).collect();
@@ -285,24 +279,19 @@ fn explain_away(candidates: &mut [UntestedProjection], thresholds: &Thresholds) 
 }
 
 /// Of those with nearly the most hits that are not explained yet: JSON before text, then the shorter list.
-fn best_list(
-    candidates: &[UntestedProjection],
-    open: &[usize],
-    explained: &BTreeSet<usize>,
-    thresholds: &Thresholds,
-) -> usize {
+fn best_list(candidates: &[UntestedProjection], open: &[usize], explained: &BTreeSet<usize>, near: f64) -> usize {
     let fresh = |index: usize| {
         let hits = &candidates[index].cell.hits;
         hits.iter().filter(|hit| !explained.contains(&hit.answer)).count() as f64
     };
     let most = open.iter().map(|index| fresh(*index)).fold(0.0, f64::max);
-    let near = open.iter().copied().filter(|index| fresh(*index) >= thresholds.equal_share_min * most);
+    let best = open.iter().copied().filter(|index| fresh(*index) >= near * most);
     let rank = |index: &usize| {
         let UntestedProjection { cell, row, .. } = &candidates[*index];
         let length = 1_000 * cell.listed / cell.opportunities.max(1);
         (Reverse(row.extractor.starts_with('$')), length, row.extractor.clone())
     };
-    near.min_by_key(rank).expect("one of them has the most")
+    best.min_by_key(rank).expect("one of them has the most")
 }
 
 /// Values that the runtime takes (published: the planner projects at most three).

@@ -1,5 +1,4 @@
-//! The table as part of a configuration: `[enrichment.selectivity]`, counts and nothing else, so that every probability
-//! in use can be worked out by hand. Programs that do not know the key pass over it.
+//! The table in a configuration, `[enrichment.selectivity]`: counts, so that every probability can be worked out by hand.
 
 use serde::{Deserialize, Serialize};
 
