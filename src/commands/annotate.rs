@@ -1,6 +1,7 @@
 //! `devboy annotate`: say of every response that was prefetched whether the agent used it, in a copy of the file.
 
 use std::collections::BTreeSet;
+use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
@@ -66,7 +67,6 @@ impl Args {
     }
 }
 
-/// A file that was looked through.
 struct AnnotatedOutput {
     path: PathBuf,
     /// Where its annotated form stands; none if it holds no prefetch.
@@ -109,7 +109,7 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<()> {
         return Err(nothing_found(args, &places, &inputs));
     }
     if !args.output.quiet {
-        tell(args, &inputs, &done, &total, context)?;
+        tell(args, &inputs, &done, &total, context.err)?;
     }
     match args.output.form() {
         TableFormat::Json => {
@@ -199,14 +199,7 @@ fn file(path: &Path, pass: &Pass<'_>, dry_run: bool) -> Result<AnnotatedOutput> 
     Ok(AnnotatedOutput { path: path.to_owned(), output, counts, standing })
 }
 
-fn tell(
-    args: &Args,
-    inputs: &Inputs,
-    done: &[AnnotatedOutput],
-    total: &Citations,
-    context: &mut Context<'_>,
-) -> Result<()> {
-    let err = &mut context.err;
+fn tell(args: &Args, inputs: &Inputs, done: &[AnnotatedOutput], total: &Citations, err: &mut dyn Write) -> Result<()> {
     for note in &inputs.notes {
         writeln!(err, "# note: {note}")?;
     }

@@ -1,5 +1,4 @@
-//! The command line: which commands there are, the flags they share, and the way from arguments to an exit code; and what
-//! `devboy completions SHELL` and `devboy man` print of it.
+//! The command line: commands, shared flags, arguments to exit code; and the completions and manual printed of it.
 
 use std::ffi::{OsStr, OsString};
 use std::io::{self, Write};
@@ -61,7 +60,8 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>, context: &mut Context<
     let parsed = command().try_get_matches_from(with_command(arguments.into_iter().collect())).and_then(|matches| {
         let cli = <Cli as clap::FromArgMatches>::from_arg_matches(&matches)?;
         let command = cli.command.unwrap_or_else(|| Command::Report(Box::default()));
-        Ok((command, Kept::of(&matches), lake_of(&matches)))
+        let lake = innermost(&matches).try_get_one::<PathBuf>("lake").ok().flatten().cloned();
+        Ok((command, Kept::of(&matches), lake))
     });
     let Context { now_ms, width, out_is_terminal, err_is_terminal, .. } = *context;
     let (input, env, mut err) = (&mut *context.input, context.env.clone(), Notes(&mut *context.err));
@@ -147,17 +147,11 @@ enum Kept {
     Shared { has_pseudonyms: bool },
 }
 
-/// The arguments of the innermost command.
 fn innermost(mut matches: &ArgMatches) -> &ArgMatches {
     while let Some((_, inner)) = matches.subcommand() {
         matches = inner;
     }
     matches
-}
-
-/// `--lake`.
-fn lake_of(matches: &ArgMatches) -> Option<PathBuf> {
-    innermost(matches).try_get_one::<PathBuf>("lake").ok().flatten().cloned()
 }
 
 impl Kept {
@@ -303,8 +297,7 @@ fn render(command: &clap::Command, page: &mut Vec<u8>) -> Result<()> {
     Ok(())
 }
 
-/// The text of a command with what prints the page of each subcommand in place of the name of a page of its own, as
-/// `devboy-report(1)`, which nobody installs.
+/// The text of a command in which the page of a subcommand (`devboy-report(1)`, never installed) is a command to type.
 fn with_help(text: &str, command: &clap::Command) -> String {
     let name = command.get_display_name().unwrap_or_else(|| command.get_name());
     command.get_subcommands().fold(text.to_owned(), |text, sub| {

@@ -1,5 +1,4 @@
-//! `devboy share`: what one person adds to the pool of a team, shown before it leaves; with `--what-if`, also what every session would
-//! have cost under the settings that the team asks about.
+//! `devboy share`: what one person adds to a team's pool, shown before it leaves, with sessions' costs (`--what-if`).
 
 use std::path::{Path, PathBuf};
 
@@ -113,16 +112,13 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<()> {
     tell_why_none(args, &found, &limits, context)
 }
 
-/// What became of the weeks.
 #[derive(Default)]
 struct WrittenWeeks {
-    /// How many were written.
     written: usize,
     /// Of those that were shared before: how many lack the light rows, and the other settings, that are asked for now.
     without: [u64; 2],
 }
 
-/// Writes the weeks that were not shared before.
 fn write(
     args: &Args,
     (directory, user): (&Path, &str),
@@ -228,11 +224,9 @@ fn user(args: &Args, context: &Context<'_>) -> Result<String> {
     Ok(user)
 }
 
-/// What is asked of the timeline.
 const DETAIL: TimelineDetail = TimelineDetail { tokens: false, words: true, values: false };
 
-/// What every session would have cost under the settings that a team asks about (`--what-if`). An error if no log can
-/// be found, or a data file does not fit.
+/// Costs of sessions under a team's settings (`--what-if`). An error if no log is found or a data file does not fit.
 fn alternatives(
     args: &InputArgs,
     output: &OutputArgs,

@@ -1,5 +1,4 @@
-//! What one person adds: the calls of each finished week that count, what they add up to (sums of whole numbers and nothing
-//! else), and what other settings would have cost.
+//! What one person adds: the finished weeks' calls, their sums in whole numbers, and costs of other settings.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -20,11 +19,8 @@ use crate::telemetry::log::EventLog;
 
 /// Who shares, when, and within which bounds.
 pub struct ShareGuide<'a> {
-    /// How names leave.
     pub naming: &'a FleetNaming,
-    /// Bounds.
     pub limits: &'a FleetLimits,
-    /// Pseudonym of the person.
     pub user: &'a str,
     pub now_ms: Millis,
 }
@@ -32,22 +28,17 @@ pub struct ShareGuide<'a> {
 /// A session under another setting, in input-equivalent tokens.
 #[derive(Clone, Debug)]
 pub struct Alternative {
-    /// Name of the setting.
     pub name: String,
     pub session: Id,
     /// When it began.
     pub start: Millis,
     /// As it was, simulated.
     pub log: u64,
-    /// Under the setting.
     pub policy: u64,
 }
 
-/// A week of a person.
 pub struct PersonWeek {
-    /// What is added to a pool.
     pub contribution: Contribution,
-    /// The calls that are counted in it, as they leave.
     pub calls: Vec<LightCall>,
 }
 

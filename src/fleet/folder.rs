@@ -1,5 +1,4 @@
-//! The folders into which people put their contributions, `user=<pseudonym>/week=<Monday>/contribution.parquet`: what in
-//! them can be pooled, and what is refused and why.
+//! Folders of contributions, `user=<pseudonym>/week=<Monday>/contribution.parquet`: what is pooled or refused, and why.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -41,21 +40,15 @@ pub fn light_place(directory: &Path, user: &str, week: &str) -> PathBuf {
     place(directory, user, week).with_file_name(LIGHT_FILE)
 }
 
-/// A contribution that can be pooled.
 #[derive(Debug, Clone)]
 pub struct PooledFile {
-    /// Pseudonym of the person.
     pub user: String,
-    /// Monday of the week.
     pub week: String,
-    /// Digest of the file.
     pub digest: String,
-    /// Marks of sessions.
     pub marks: Vec<String>,
     pub counts: BinCounts,
 }
 
-/// What folders hold.
 #[derive(Debug, Default)]
 pub struct FolderContents {
     /// What can be pooled, by week and person.
@@ -66,11 +59,8 @@ pub struct FolderContents {
     pub roster: Roster,
 }
 
-/// How contributions are judged.
 pub struct Judge<'a> {
-    /// How names leave.
     pub naming: &'a FleetNaming,
-    /// Bounds.
     pub limits: &'a FleetLimits,
     pub now_ms: Millis,
     /// Whether calls are counted anew, from the light rows that lie beside the counts.
@@ -150,7 +140,6 @@ impl Judge<'_> {
         Ok(PooledFile { user: user.to_owned(), week: week.to_string(), digest, marks: marks.clone(), counts })
     }
 
-    /// The counts that light rows give.
     fn counted(&self, path: &Path, user: &str, week: Date, beside: &BinCounts) -> ContributionResult<BinCounts> {
         if !path.exists() {
             return Err(NO_ROWS.to_owned());
@@ -165,7 +154,6 @@ impl Judge<'_> {
         read().map_err(named)
     }
 
-    /// The bytes of a small regular file.
     fn bytes(&self, path: &Path, most: u64) -> ContributionResult<Vec<u8>> {
         let meta = fs::symlink_metadata(path).map_err(|cause| format!("it cannot be read: {cause}"))?;
         if !meta.is_file() {

@@ -1,6 +1,5 @@
-//! What a team and a provider lend to somebody's own figures before the rules read them: endpoints, sizes of tools and
-//! follow-ups, each by what is missing of one's own. What is lent are pseudo-observations beside one's own, so that every
-//! threshold and interval of a rule sees them for what they are.
+//! What a team and a provider lend to somebody's own figures (endpoints, sizes of tools, follow-ups) where those are
+//! thin: pseudo-observations, so that every threshold and interval of a rule sees them for what they are.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -26,7 +25,6 @@ pub struct Lender {
 }
 
 impl Lender {
-    /// The pool as it counts now.
     pub fn new(pool: &Pool, now_ms: Millis, limits: &FleetLimits) -> Self {
         let weight = |week: &str| week_named(week).map_or(0.0, |week| limits.weight(week, now_ms));
         Self { subjects: summed(pool, weight) }
@@ -65,13 +63,9 @@ pub struct Whose {
     values: BTreeMap<(&'static str, String), Shares>,
 }
 
-/// Who lends, and how things are called there.
 pub struct Lenders {
-    /// The team, and how it names things.
     pub team: (Lender, FleetNaming),
-    /// A provider, and how it names things.
     pub provider: (Lender, FleetNaming),
-    /// Bounds.
     pub limits: FleetLimits,
 }
 
@@ -395,7 +389,6 @@ fn formats(lent: &Summed) -> Vec<String> {
     bins.into_iter().filter_map(|(bin, _)| name(bin)).take(3).map(str::to_owned).collect()
 }
 
-/// Mixes the shapes of a lender in.
 fn shapes(seen: &mut Fingerprint, own: f64, lent: &[(u32, f64)], more: f64) {
     let total: f64 = lent.iter().map(|(_, count)| count).sum();
     if total <= 0.0 {
@@ -448,21 +441,17 @@ impl Whose {
 /// Observations behind a value, by whose they are.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Shares {
-    /// Own.
     pub own: u64,
-    /// Lent by the team.
     pub team: u64,
-    /// Lent by a provider.
     pub provider: u64,
     /// The fewest people on whom a row of the team stands.
     pub people: i64,
 }
 
 impl Shares {
-    /// What others lend to `own` observations, of what they have. They fill up to [`FleetLimits::enough`], or have
-    /// [`FleetLimits::lent_max_pct`] of the whole where that is more, but never more than beside `enough` own ones: so the whole
-    /// is never smaller with an own observation more, and own data wins where there is much of it. A provider fills at most
-    /// [`FleetLimits::provider_max_pct`] of their part.
+    /// What others lend to `own` observations: up to [`FleetLimits::enough`], or [`FleetLimits::lent_max_pct`] of the
+    /// whole if more, but no more than beside `enough` own ones: the whole never shrinks as own data grows, and own
+    /// data wins in the end. A provider fills at most [`FleetLimits::provider_max_pct`] of their part.
     pub fn of(own: u64, team: (f64, i64), provider: f64, limits: &FleetLimits) -> Self {
         let at_most = |n: u64| (n * limits.lent_max_pct) as f64 / (100 - limits.lent_max_pct) as f64;
         let missing = limits.enough.saturating_sub(own) as f64;
@@ -472,12 +461,10 @@ impl Shares {
         Self { own, team: from_team as u64, provider: from_provider as u64, people: team.1 }
     }
 
-    /// All that others lend.
     pub fn lent(&self) -> u64 {
         self.team + self.provider
     }
 
-    /// Whose they are, in words.
     pub fn words(&self) -> String {
         let mut words = format!("of {} observations {} are own", self.own + self.lent(), self.own);
         if self.team > 0 {
@@ -489,8 +476,7 @@ impl Shares {
         words
     }
 
-    /// Own and lent values of one quantity as one: their geometric mean by observations, for sizes that span orders of
-    /// magnitude.
+    /// Own and lent values as one: their geometric mean by observations, since sizes span orders of magnitude.
     pub fn size(&self, own: Option<u64>, team: Option<u64>, provider: Option<u64>) -> Option<u64> {
         let parts = [(own, self.own), (team, self.team), (provider, self.provider)];
         let known = parts.into_iter().filter_map(|(value, n)| Some((value?, n as f64))).filter(|(_, n)| *n > 0.0);

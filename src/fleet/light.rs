@@ -1,5 +1,4 @@
-//! The calls of one person that count in a pool, as light rows: a bounded sample of each endpoint and tool of a finished
-//! week, the rare left out, under names that say nothing of the person.
+//! A person's calls as light rows: a bounded sample of the frequent ones of finished weeks, under names that say nothing.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -61,7 +60,6 @@ struct LightDraft<'a> {
     guide: &'a ShareGuide<'a>,
     /// Names by symbol, as they leave.
     names: Vec<String>,
-    /// Marks of sessions.
     sessions: Vec<String>,
     /// Calls that brought no response.
     beside: Vec<&'a RecordedEvent>,
@@ -110,8 +108,7 @@ impl LightDraft<'_> {
         }
     }
 
-    /// A bounded sample: of so many sessions so many events, drawn by keyed marks, so that the choice does not depend on
-    /// what is in them. Nothing where there are too few.
+    /// A bounded sample of sessions and events, drawn by keyed marks whatever is in them; none where there are too few.
     fn chosen<'e>(&self, of: &[usize], event: impl Fn(usize) -> &'e RecordedEvent) -> Vec<usize> {
         let FleetLimits { sessions_max, events_max, events_min, .. } = *self.guide.limits;
         let sessions: BTreeSet<(&str, u32)> =
@@ -151,7 +148,6 @@ impl LightDraft<'_> {
         call
     }
 
-    /// What is told of an answer.
     fn answer(&self, index: usize, distance: u32) -> [(Number, i64); 8] {
         let event = &self.log.events[index];
         let tokens = |tokens: u32| u64::from(tokens).min(self.guide.limits.tokens_max) as i64;
@@ -235,7 +231,6 @@ struct StepTool {
     event: usize,
 }
 
-/// Every use of a tool, by chain and step.
 fn uses(log: &EventLog) -> Vec<StepTool> {
     let mut uses = Vec::with_capacity(log.events.len());
     let mut start = 0;

@@ -8,7 +8,6 @@ use serde::Deserialize;
 use crate::base::numbers::{DAY_MS, WEEK_MS};
 use crate::logs::trace::Millis;
 
-/// The data file.
 pub const SHEET: &str = "fleet.toml";
 
 /// What one person may add, on how many people a row stands, and how much of it counts at home.
@@ -37,19 +36,13 @@ pub struct FleetLimits {
     pub weeks_max: i64,
     /// Steps between the two tools of an edge.
     pub lags: Vec<u32>,
-    /// Bytes of a contribution file.
     pub file_bytes_max: u64,
-    /// Rows of a contribution.
     pub rows_max: usize,
-    /// Bytes of a file of light rows.
     pub light_bytes_max: u64,
-    /// Light rows of a week.
     pub light_rows_max: usize,
     /// Lower bounds of the classes of time between two calls.
     pub gap_seconds: Vec<u32>,
-    /// Bytes of a team secret.
     pub secret_bytes_min: usize,
-    /// Session marks in a contribution.
     pub marks_max: usize,
     /// Observations at which own data is enough.
     pub enough: u64,
@@ -59,11 +52,9 @@ pub struct FleetLimits {
     pub provider_max_pct: u64,
     /// Days in which the weight of a week falls to 1/e.
     pub life_days: f64,
-    /// Settings that are replayed for a pool.
     pub what_if: Vec<PooledSetting>,
 }
 
-/// A setting that is replayed for a pool.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PooledSetting {

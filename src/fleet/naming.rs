@@ -23,7 +23,6 @@ struct AnnotatedTools {
     tools: BTreeMap<String, IgnoredAny>,
 }
 
-/// How names leave.
 pub struct FleetNaming {
     public: BTreeSet<String>,
     /// None where names stay as they are.

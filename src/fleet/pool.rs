@@ -1,5 +1,4 @@
-//! From contributions to what may be published: batches of people, the counts that stand on enough of them, and nothing
-//! that the difference of two counts would give away.
+//! From contributions to what may be published: batches, counts that stand, and nothing that differences tell.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,7 +12,6 @@ use crate::fleet::roster::{self, Batch, Roster};
 use crate::fleet::standing::{ByPerson, absorb, differs_enough, gathered, joined, leaves_enough, stands, taken_back};
 use crate::frames::contribution::{Count, CountSubject, Pool, PooledCount};
 
-/// What was pooled, and what was not.
 #[derive(Debug, Default)]
 pub struct Pooled {
     /// What may be published.
@@ -24,7 +22,6 @@ pub struct Pooled {
     pub weeks: BTreeMap<String, (u64, u64)>,
     /// Subjects of all weeks that are told, and that are not.
     pub subjects: (u64, u64),
-    /// Things to tell.
     pub notes: Vec<String>,
 }
 
@@ -89,7 +86,6 @@ impl Pooled {
         self.weeks.insert(week.to_owned(), (people, waiting));
     }
 
-    /// Adds the rows of a batch of people.
     fn batch(&mut self, week: &str, number: u32, given: &[&PooledFile], limits: &FleetLimits) {
         let cells = cells(given);
         let told = told(&cells, limits);
@@ -186,7 +182,6 @@ fn take_back(
     }
 }
 
-/// What the rows of a subject are parts of.
 struct Whole<'c> {
     of: &'c CountsByPerson,
     tool: Option<&'c CountsByPerson>,
@@ -230,8 +225,7 @@ impl Whole<'_> {
     }
 }
 
-/// Drops what would leave too little of its whole: a format by itself, since a response can have several, and all others as
-/// one.
+/// Drops parts that leave too little of their whole: formats one by one (a response can have several), others as one.
 fn keep_parts(bins: &mut BTreeMap<u32, ByPerson>, measure: &str, whole: &ByPerson, limits: &FleetLimits) {
     if measure == INNER_FORMAT {
         return bins.retain(|_, counts| leaves_enough(whole, &[counts], limits));

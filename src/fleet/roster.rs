@@ -1,6 +1,5 @@
-//! Whose weeks were pooled together. A person's week is spent once, in a batch of people that is large enough, and every
-//! pool is a sum of whole batches. So the difference of any two pools, of other weeks or other groups, is a sum of such
-//! batches too, and never one person.
+//! Whose weeks were pooled together. A week of a person is spent once, in a batch of enough people, and every pool sums
+//! whole batches; so the difference of two pools is one of batches too, never one person.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -16,21 +15,15 @@ use crate::base::files;
 /// People whose week was pooled, with the digest of what they gave.
 pub type Batch = BTreeMap<String, String>;
 
-/// All batches, by week.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Roster {
-    /// Version of this file.
     pub schema_version: u32,
-    /// Batches of each week, in the order in which they were made.
     pub weeks: BTreeMap<String, Vec<Batch>>,
 }
 
-/// Version of the file.
 pub const SCHEMA_VERSION: u32 = 1;
-/// Its name in a directory of contributions.
 pub const FILE: &str = "pool-roster.json";
-/// The name of the lock beside it.
 const LOCK_FILE: &str = ".pool-roster.lock";
 
 impl Roster {
@@ -47,15 +40,13 @@ impl Roster {
         }
     }
 
-    /// The people whose week is spent.
     pub fn spent(&self, week: &str) -> BTreeSet<&str> {
         let batches = self.weeks.get(week).into_iter().flatten();
         batches.flat_map(|batch| batch.keys().map(String::as_str)).collect()
     }
 
-    /// The numbers of a week's batches that have a person in common with a larger one that is pooled: the difference of the
-    /// two would tell of few. Two rosters that did not know of each other give such batches, and it is the same ones in
-    /// whichever order they are read.
+    /// The batches of a week that share a person with a larger pooled one: the difference of the two would tell of few.
+    /// Rosters that did not know of each other give such batches, the same ones in whichever order they are read.
     pub fn overlapping(&self, week: &str) -> BTreeSet<u32> {
         let batches = self.weeks.get(week).into_iter().flatten();
         let mut largest_first: Vec<(u32, &Batch)> = (0..).zip(batches).collect();

@@ -15,7 +15,6 @@ pub fn stands(counts: &ByPerson, limits: &FleetLimits) -> bool {
     counts.len() as u64 >= limits.people_min && largest * 100 <= total * limits.share_max_pct as i64
 }
 
-/// Adds the counts of one to those of another.
 pub fn absorb(into: &mut ByPerson, from: &ByPerson) {
     from.iter().for_each(|(person, count)| *into.entry(*person).or_default() += count);
 }
@@ -41,7 +40,6 @@ pub fn joined(bins: &BTreeMap<u32, ByPerson>, limits: &FleetLimits) -> Vec<(u32,
     groups.into_iter().map(|group| (group.median(), group.counts)).collect()
 }
 
-/// Bins that are told as one.
 #[derive(Default)]
 struct BinGroup {
     bins: Vec<(u32, ByPerson)>,
@@ -65,8 +63,7 @@ impl BinGroup {
     }
 }
 
-/// Kinds that stand; all others together as [`OTHER`], to which the rarest of the rest are added until it stands too.
-/// Nothing where not even all together stand.
+/// Kinds that stand, the rest as [`OTHER`] with the rarest others until it stands; nothing if not even all do.
 pub fn gathered(kinds: &BTreeMap<u32, ByPerson>, limits: &FleetLimits) -> Vec<(u32, ByPerson)> {
     let (mut told, rare): (Vec<_>, Vec<_>) =
         kinds.iter().map(|(kind, counts)| (*kind, counts.clone())).partition(|(_, counts)| stands(counts, limits));
@@ -84,8 +81,7 @@ pub fn gathered(kinds: &BTreeMap<u32, ByPerson>, limits: &FleetLimits) -> Vec<(u
     told
 }
 
-/// Whether what parts leave of a whole stands too, or is nothing: what is suppressed must not be the difference of what is
-/// told. Parts may overlap, and so be more than the whole.
+/// Whether what parts (which may overlap) leave of a whole stands or is nothing: a difference would tell it.
 pub fn leaves_enough(whole: &ByPerson, parts: &[&ByPerson], limits: &FleetLimits) -> bool {
     let mut rest = rest(whole, parts);
     rest.retain(|_, count| *count > 0);

@@ -67,13 +67,11 @@ impl Summed {
         self.counts.get(&(measure.to_owned(), 0)).copied()
     }
 
-    /// A number that counts some of another, with that other: both over the weeks and batches that tell both. None where
-    /// none does.
+    /// A number and what it is counted of, over the weeks and batches that tell both, if any.
     pub fn share(&self, measure: &str) -> Option<(f64, f64)> {
         self.shares.get(measure).copied()
     }
 
-    /// The bins of a measure.
     pub fn bins(&self, measure: &str) -> Vec<(u32, f64)> {
         let all = self.counts.range((measure.to_owned(), 0)..=(measure.to_owned(), u32::MAX));
         all.map(|((_, bin), count)| (*bin, *count)).collect()
@@ -101,7 +99,6 @@ impl Summed {
         best.map(|(name, _)| name.to_owned()).unwrap_or_default()
     }
 
-    /// Adds another subject.
     pub fn absorb(&mut self, other: &Self) {
         other.counts.iter().for_each(|(key, count)| *self.counts.entry(key.clone()).or_default() += count);
         for (measure, (part, whole)) in &other.shares {

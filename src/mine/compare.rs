@@ -15,9 +15,8 @@ use crate::logs::trace::ResultKind;
 use crate::mine::edges::sums_of;
 use crate::mine::tools;
 
-/// Every edge and size that either side has, the surest change first. Edges are tested by the share of their first tool's
-/// pairs, sizes by the share of answers on one side of their median (Mood's median test); both with Fisher's exact test,
-/// two-sided, and Benjamini–Hochberg over all tests of a kind.
+/// Every edge and size of either side, the surest change first. Edges are tested by their share of the first tool's
+/// pairs, sizes by Mood's median test; both by Fisher's exact test and Benjamini–Hochberg over all tests of a kind.
 pub fn changes(a: &Side, b: &Side, thresholds: &EdgeThresholds) -> Vec<ComparedRow> {
     let mut edges = edges(a, b);
     let mut sizes = sizes(a, b);
@@ -29,13 +28,10 @@ pub fn changes(a: &Side, b: &Side, thresholds: &EdgeThresholds) -> Vec<ComparedR
         }
     }
     let mut out = [edges, sizes].concat();
+    let rest = |row: &ComparedRow| (std::cmp::Reverse(row.a.k + row.b.k), row.name.clone(), row.to.clone(), row.lag);
     out.sort_by(|x, y| {
         let surest = x.q.unwrap_or(2.0).total_cmp(&y.q.unwrap_or(2.0));
-        (x.what, surest).cmp(&(y.what, std::cmp::Ordering::Equal)).then(surest).then_with(|| {
-            let key =
-                |row: &ComparedRow| (std::cmp::Reverse(row.a.k + row.b.k), row.name.clone(), row.to.clone(), row.lag);
-            key(x).cmp(&key(y))
-        })
+        x.what.cmp(&y.what).then(surest).then_with(|| rest(x).cmp(&rest(y)))
     });
     out
 }
@@ -140,7 +136,6 @@ fn p_of_sizes(a: &SizeSide, b: &SizeSide, (k_a, k_b): (u64, u64)) -> Option<f64>
 pub struct Side {
     /// Pairs by tools and lag, and the sessions with one where they are known.
     pub edges: BTreeMap<(String, String, u32), (u64, Option<u64>)>,
-    /// Sizes of answers by tool.
     pub sizes: BTreeMap<String, SizeSide>,
 }
 
@@ -159,7 +154,7 @@ impl Side {
             .iter()
             .filter_map(|sum| Some(((name(sum.from), name(sum.to), sum.lag?), (sum.count, Some(sum.sessions)))));
         let sessions: BTreeMap<String, u64> = sums.ends.iter().map(|end| (name(end.tool), end.sessions)).collect();
-        let chars = sizes_of_answers(input, concurrency, shown);
+        let chars = sizes_of_answers(input, concurrency == Concurrency::Flat, shown);
         let sizes = chars.into_iter().map(|(tool, mut chars)| {
             chars.sort_unstable();
             let side = SizeSide {
@@ -174,14 +169,9 @@ impl Side {
     }
 }
 
-/// The sizes of all answers, by tool.
-fn sizes_of_answers(
-    input: &mut Input,
-    concurrency: Concurrency,
-    shown: &dyn Fn(&str) -> String,
-) -> BTreeMap<String, Vec<u32>> {
+fn sizes_of_answers(input: &mut Input, by_file: bool, shown: &dyn Fn(&str) -> String) -> BTreeMap<String, Vec<u32>> {
     let mut chars: BTreeMap<String, Vec<u32>> = BTreeMap::new();
-    if concurrency == Concurrency::Flat {
+    if by_file {
         let window = input.window.clone();
         let corpus = input.corpus();
         for (tool, (_, sizes)) in tools::sizes(corpus, &window) {
@@ -196,7 +186,6 @@ fn sizes_of_answers(
     chars
 }
 
-/// Sizes of the answers of one tool.
 #[derive(Clone, Debug, Default)]
 pub struct SizeSide {
     /// Answers.
@@ -209,30 +198,24 @@ pub struct SizeSide {
     pub chars: Option<Vec<u32>>,
 }
 
-/// What a row is about.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, strum::IntoStaticStr)]
 #[strum(const_into_str, serialize_all = "snake_case")]
 pub enum ComparedKind {
-    /// A follow-up.
     Edge,
-    /// The size of answers.
     Size,
 }
 
 /// One edge or size on both sides.
 #[derive(Clone, PartialEq, Debug)]
 pub struct ComparedRow {
-    /// What it is about.
     pub what: ComparedKind,
     /// The tool; of an edge the earlier one.
     pub name: String,
     /// The later tool of an edge.
     pub to: String,
-    /// Lag of an edge.
     pub lag: Option<u32>,
     /// Of an edge, pairs of all pairs of the earlier tool; of a size, answers beyond the median of both sides.
     pub a: Share,
-    /// The same on the second side.
     pub b: Share,
     /// Median size on the first side.
     pub median_a: Option<u64>,
@@ -244,7 +227,6 @@ pub struct ComparedRow {
     pub p: Option<f64>,
     /// The same after Benjamini–Hochberg.
     pub q: Option<f64>,
-    /// Whether the change is more than chance.
     pub changed: bool,
 }
 

@@ -1,8 +1,6 @@
-//! Which fields of JSON results the model took up later, by tool: shares with their intervals, tokens of what it never did, and
-//! the groups that follow from it; and all that as tables and listings.
-//!
-//! Only what is written again can be seen. A field that informs without being repeated (a text, a status, a yes or no) is
-//! *not followed* and not judged.
+//! Which fields of JSON results the model took up later, by tool, the tokens of those it did not, and the groups that
+//! follow. Only repetition can be seen: a field that informs without it (a text, a yes or no) is *not followed*, not
+//! judged.
 
 use std::cmp::Ordering;
 use std::collections::hash_map::Entry;
@@ -53,14 +51,12 @@ struct AnswerField {
 }
 
 impl CallFields {
-    /// Those of all files.
     pub fn of(files: impl Iterator<Item = FileTimeline>) -> Self {
         let mut fields = Self::default();
         files.for_each(|file| fields.add(&file));
         fields
     }
 
-    /// Adds the rows of a file.
     fn add(&mut self, file: &FileTimeline) {
         for block in file.rows.blocks.iter().filter(|block| block.kind == BlockKind::ToolResult) {
             let is_read = block.chars == 0 || block.tokens[VOCABULARY] > 0;
@@ -119,7 +115,6 @@ impl AnswerField {
     }
 }
 
-/// Fields of answers, by tool and by field.
 #[derive(Serialize, Deserialize, Default, Debug, Clone)]
 pub struct FieldUses {
     /// Answers that ran well, of all tools.
@@ -134,7 +129,6 @@ pub struct FieldUses {
     pub fields: Vec<FieldUse>,
 }
 
-/// The fields of one tool.
 #[derive(Serialize, Deserialize, Default, Debug, Clone)]
 pub struct ToolFields {
     /// Tool; of a shell with the class of the command.
@@ -145,13 +139,11 @@ pub struct ToolFields {
     pub responses: u64,
     /// Sessions with one of those.
     pub sessions: u64,
-    /// Different fields.
     pub fields: u64,
     /// Fields of responses (each once per response) with a value that was followed.
     pub followed: u64,
     /// Of these, with a value that the model wrote later.
     pub used: u64,
-    /// Tokens of the responses.
     pub tokens: u64,
     /// Of these, of fields that were used.
     pub tokens_used: u64,
@@ -161,7 +153,6 @@ pub struct ToolFields {
     pub tokens_not_followed: u64,
 }
 
-/// One field of a tool.
 #[derive(Serialize, Deserialize, Default, Debug, Clone)]
 pub struct FieldUse {
     /// Tool, as in [`ToolFields::tool`].
@@ -173,7 +164,6 @@ pub struct FieldUse {
     pub sessions: u64,
     /// Responses in which a value of it was followed.
     pub followed: u64,
-    /// Sessions with one of those.
     pub sessions_followed: u64,
     /// Responses of which the model wrote a value later.
     pub used: u64,
@@ -190,13 +180,11 @@ pub struct FieldUse {
 }
 
 impl ToolFields {
-    /// How many of the followed fields were used.
     pub fn share(&self) -> Share {
         Share::new(self.used, self.followed)
     }
 }
 
-/// What is being summed up of a tool.
 #[derive(Default)]
 struct ToolFieldSums {
     tool: ToolFields,
@@ -323,7 +311,6 @@ impl FieldUse {
 pub struct GroupNumbers {
     /// Responses in which a field was followed before it is judged.
     pub responses_min: u64,
-    /// Sessions with one of them.
     pub sessions_min: u64,
     must_have_lower_min: f64,
     debug_upper_max: f64,
@@ -335,7 +322,6 @@ pub struct GroupNumbers {
 pub enum FieldWorth {
     /// Surely used in most responses.
     MustHave,
-    /// Neither.
     NiceToHave,
     /// Surely used in next to none.
     Debug,

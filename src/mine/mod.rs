@@ -1,5 +1,4 @@
-//! Facts to aggregates: totals that can be checked by hand, tool statistics, follow-up edges, patterns, mined projections,
-//! and what recorded responses add up to.
+//! Facts to aggregates: totals, tool statistics, follow-ups, patterns, projections, sums of recorded responses.
 
 pub mod edge_graph;
 pub mod fingerprint_tables;

@@ -24,7 +24,6 @@ const PIECE_EVENTS: usize = 25_000;
 
 /// What the summing up needs to know besides the events.
 pub struct EventGuide<'a> {
-    /// How each session was worked in.
     pub sessions: &'a [SessionUse],
     /// The name of a tool or endpoint that may leave the machine.
     pub pseudonym: &'a (dyn Fn(&str) -> String + Sync),
@@ -52,17 +51,14 @@ impl EventGuide<'_> {
 pub struct EventSums {
     endpoints: Vec<EndpointSum>,
     spans: BTreeMap<Sym, EndpointSpan>,
-    /// Bytes, by tool.
     bytes: ValueCounts,
     /// Stack distances of repeats, by endpoint.
     distances: ValueCounts,
-    /// Depths of nested objects.
     depths: ValueCounts,
     contexts: ContextSums,
 }
 
 impl EventSums {
-    /// Sums some sessions of a sorted log up.
     pub fn of(part: &LogPart<'_>) -> Result<Self> {
         let log = part.log;
         let distances = repeats(part);
@@ -115,8 +111,7 @@ impl EventSums {
     }
 }
 
-/// The sums and spans of all endpoints, added up over pieces of whole sessions: a frame of all events would take as much
-/// room again as they do.
+/// Sums and spans of all endpoints over pieces of whole sessions: one frame of all events would double their room.
 fn sums(part: &LogPart<'_>, distances: &[u32]) -> Result<(Vec<EndpointSum>, BTreeMap<Sym, EndpointSpan>)> {
     let of_piece = |piece: Vec<Range<usize>>| {
         let count = piece.iter().map(Range::len).sum();
@@ -220,7 +215,6 @@ fn fetched(part: &LogPart<'_>) -> BTreeMap<Sym, (u64, u64)> {
     fetched
 }
 
-/// What follows from the sums of one endpoint.
 fn summed(sums: &[EndpointSum]) -> Fingerprint {
     let total = |of: &dyn Fn(&EndpointSum) -> u64| sums.iter().map(of).sum::<u64>();
     let weigh = |of: &dyn Fn(&EndpointSum) -> u64| sums.iter().map(|sum| sum.weight * of(sum) as f64).sum::<f64>();
@@ -265,7 +259,6 @@ fn layer_tokens(sum: &EndpointSum) -> LayerTokens {
     tokens
 }
 
-/// The share of each shape, by name.
 fn shape_mix(sums: &[EndpointSum], calls: f64) -> Vec<(String, f64)> {
     let mut weights: BTreeMap<&str, f64> = BTreeMap::new();
     for sum in sums {
@@ -328,7 +321,6 @@ fn tool_costs(planned: &LogPart<'_>, guide: &EventGuide<'_>, bytes: &[ValueCount
     tools
 }
 
-/// Takes in what the planner foresaw.
 fn add_plan(costs: &mut ToolCosts, event: &RecordedEvent, bytes_per_token: u32) {
     let (plan, unrecorded) = (&event.plan, event.weight - 1.0);
     let also = |is: bool| if is { unrecorded } else { 0.0 };
@@ -377,7 +369,6 @@ fn profile(sums: &EventSums, guide: &EventGuide<'_>, bytes: &[ValueCount]) -> Ev
     }
 }
 
-/// How a session was worked in.
 pub fn class_of(session: &SessionUse) -> AgentClass {
     classify_agent(session.calls, session.read_calls, session.compactions)
 }

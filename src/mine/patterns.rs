@@ -63,7 +63,6 @@ impl<'a> PatternSearch<'a> {
         found
     }
 
-    /// Whether the call at a place of its context is a match.
     fn matches(&self, calls: &[Call], at: usize, use_of: &MinedCall, led: &[u32]) -> bool {
         let tool = calls[at].tool.0 as usize;
         match self.pattern.kind {
@@ -121,28 +120,20 @@ pub enum PatternKind {
     Large,
 }
 
-/// A pattern.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Pattern {
-    /// Its number in Paper 3.
     pub number: u32,
-    /// Its name.
     pub id: String,
-    /// What is looked for.
     pub kind: PatternKind,
     /// Tools; `*` stands for anything.
     pub from: Vec<String>,
-    /// Tools that follow.
     #[serde(default)]
     pub to: Vec<String>,
-    /// Messages between.
     #[serde(default)]
     pub lag_max: u32,
-    /// Other calls between.
     #[serde(default)]
     pub between_max: u32,
-    /// Bytes of a large answer.
     #[serde(default)]
     pub bytes_min: u32,
     /// Volume that the paper prints.
@@ -151,7 +142,6 @@ pub struct Pattern {
     pub answer: String,
 }
 
-/// All patterns.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Patterns {
@@ -159,19 +149,15 @@ pub struct Patterns {
     pub pattern: Vec<Pattern>,
 }
 
-/// How often a pattern was seen.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct PatternCount {
     pub number: u32,
-    /// Its name.
     pub id: String,
     /// Calls of the tools that it is about (of `to`, where there are any).
     pub calls: u64,
-    /// Of these, matches.
     pub matches: u64,
     /// Sessions with a match.
     pub sessions: u64,
-    /// Tokens of the answers that match.
     pub tokens: u64,
     /// Volume that the paper prints.
     pub published: u64,

@@ -1,5 +1,4 @@
-//! How the counts of the reports go into each other: from one figure to the next, step by step, each step counted by
-//! itself. What does not add up is a fault of devboy.
+//! How the counts of reports go into each other, step by step; what does not add up is a fault of devboy.
 
 use std::collections::{BTreeSet, HashSet};
 
@@ -17,7 +16,6 @@ use crate::mine::totals::{self, Totals};
 
 /// What there is to reconcile: the same logs as each report sees them, without any window.
 pub struct Reconciled<'a> {
-    /// The rows of all files.
     pub corpus: &'a Corpus,
     /// Which files another one says all of ([`crate::logs::assemble::standings_of`]).
     pub standings: &'a IdMap<Id, FileStanding>,
@@ -29,33 +27,27 @@ pub struct Reconciled<'a> {
     pub tools: &'a ToolUsages,
     /// `mine sessions`.
     pub sessions: &'a [SessionRowSummary],
-    /// The policies.
     pub timeline: &'a Timeline,
     /// Files that are gone and left no timeline, or none of their end.
     pub without_timeline: &'a IdSet<Id>,
 }
 
-/// One line of a sum.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct SumStep {
     /// What it adds; negative: what it takes away.
     pub change: i64,
-    /// Why.
     pub because: &'static str,
 }
 
 /// The way from a figure of one report to a figure of another.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct Sum {
-    /// What is counted.
     pub of: &'static str,
-    /// The report that it starts from.
     pub from: &'static str,
     /// Its figure.
     pub start: u64,
     /// What lies between; steps of zero are left out.
     pub steps: Vec<SumStep>,
-    /// The report that it leads to.
     pub to: &'static str,
     /// Its figure.
     pub end: u64,
@@ -88,7 +80,6 @@ const REPLAY: &str = "replay";
 const POLICIES: &str = "what-if";
 const BILL: &str = "cost, session, the page";
 
-/// All sums.
 pub fn reconcile(books: &Reconciled<'_>) -> Vec<Sum> {
     [calls(books), responses(books), messages(books), sessions(books)].concat()
 }

@@ -1,5 +1,4 @@
-//! Which calls can run with one argument alone: what a result can supply is one value, and a call that lacks another
-//! required argument is refused.
+//! Which calls one argument is enough for: a result supplies one value, and a call that lacks another is refused.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -21,7 +20,6 @@ pub struct Runnable {
     seen: BTreeMap<String, SeenArguments>,
 }
 
-/// Arguments of the calls of one tool.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 struct SeenArguments {
     /// Arguments that every call may have had. A call may have any whose value is not kept (long texts, short words).
@@ -81,7 +79,6 @@ struct Schema {
 }
 
 impl Runnable {
-    /// What the shipped schemas require.
     pub fn shipped(data: &Data) -> Result<Self> {
         let catalog: ToolCatalog = data.parsed(CATALOG)?;
         let present = catalog.tool.into_iter().filter(|tool| tool.until.is_none());

@@ -1,6 +1,5 @@
-//! How often tools would follow each other if the messages of each context came in another order: what "more than
-//! chance" is held against. What a context is made of (some have no shell, others nothing else) explains nothing then;
-//! only the order does.
+//! How often tools would follow each other if each context's messages came in another order: what "more than chance" is
+//! held against. What a context has at hand (a shell or not) explains nothing then; only order does.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +13,6 @@ use crate::frames::edge::{Activity, Turns};
 /// An earlier tool, a later one, and the lag between.
 pub type LaggedTools = (Sym, Sym, u32);
 
-/// A message of a context: what is shuffled.
 #[derive(Clone, Debug, Default)]
 pub struct ShuffledMessage {
     /// Where it stands; messages one lag apart differ by one.
@@ -39,8 +37,7 @@ impl WantedPairs {
         wanted
     }
 
-    /// Tells of those of some tools, sorted, that are wanted behind another one: either they or the wanted ones are gone
-    /// through, whichever are fewer.
+    /// Tells of those of some sorted tools that are wanted behind another: goes through whichever list is shorter.
     fn among<T: Copy>(&self, from: Sym, others: &[(Sym, T)], mut each: impl FnMut(Sym, T)) {
         match self.0.get(&from) {
             None => {}

@@ -19,19 +19,12 @@ pub const BUILT_IN: &str = "(built-in)";
 
 /// What the reading of calls needs to know besides.
 pub struct ToolGuide<'a> {
-    /// Tools whose answers come from files.
-    pub reading: &'a BTreeSet<String>,
-    /// Tools that change a file.
+    pub rules: &'a ToolUseRules,
     pub changing: &'a BTreeSet<String>,
-    /// Lines that a read without a limit shows at most.
-    pub lines_max: u32,
-    /// Exact tokens of bodies, as far as they are known.
+    /// Exact tokens of bodies, as far as they are known; all others are estimated.
     pub exact: &'a IdMap<Id, u32>,
-    /// Bytes per token for all others.
-    pub bytes_per_token: f64,
 }
 
-/// What a context has seen so far.
 #[derive(Default)]
 struct ContextSeen {
     context: Option<(u32, u32)>,
@@ -42,7 +35,6 @@ struct ContextSeen {
     empty: BTreeMap<Sym, Vec<usize>>,
 }
 
-/// What reads of a file showed.
 #[derive(Default)]
 struct FileReads {
     bodies: IdSet<Id>,
@@ -92,7 +84,7 @@ fn lines(call: &Call, lines_max: u32) -> Range<u32> {
 /// Every call of a history, in its order; and the servers, by number.
 pub fn calls(history: &History, names: &Names, guide: &ToolGuide<'_>) -> (Vec<MinedCall>, Vec<String>) {
     let is_in = |tools: &BTreeSet<String>| names.texts().iter().map(|name| tools.contains(name)).collect::<Vec<bool>>();
-    let (reading, changing) = (is_in(guide.reading), is_in(guide.changing));
+    let (reading, changing) = (is_in(&guide.rules.reading_tools), is_in(guide.changing));
     let (servers, server_of) = servers(names);
     let mut seen = ContextSeen::default();
     let mut out: Vec<MinedCall> = Vec::with_capacity(history.calls.len());
@@ -108,7 +100,7 @@ pub fn calls(history: &History, names: &Names, guide: &ToolGuide<'_>) -> (Vec<Mi
         let file = call.path.is_some() && call.status == Status::Ok;
         row.reads = file && reading[tool];
         if row.reads {
-            row.reread = seen.read.entry((call.path, call.tool)).or_default().add(call, guide.lines_max);
+            row.reread = seen.read.entry((call.path, call.tool)).or_default().add(call, guide.rules.lines_max);
         }
         if file && changing[tool] {
             let of_file = (call.path, Sym(0))..=(call.path, Sym(u32::MAX));
@@ -134,10 +126,9 @@ pub fn calls(history: &History, names: &Names, guide: &ToolGuide<'_>) -> (Vec<Mi
     (out, servers)
 }
 
-/// What a call says by itself.
 fn plain(call: &Call, guide: &ToolGuide<'_>) -> MinedCall {
     let exact = guide.exact.get(&call.body).copied();
-    let estimated = (f64::from(call.bytes) / guide.bytes_per_token).ceil() as u32;
+    let estimated = (f64::from(call.bytes) / guide.rules.bytes_per_token).ceil() as u32;
     MinedCall {
         tool: call.tool,
         ran: call.ran(),
@@ -190,8 +181,7 @@ pub fn uses(calls: &[MinedCall], servers: &[String], names: &Names) -> Result<To
     })
 }
 
-/// The published table of volumes: a file is a session, copies in other files count again, a call without an answer has
-/// size 0; the most called first.
+/// The published volumes, most called first: a file is a session, copies count again, an unanswered call has size 0.
 pub fn volumes(corpus: &Corpus, window: &Range<Millis>) -> Vec<Volume> {
     let sizes = sizes(corpus, window);
     let volume = |(tool, (sessions, mut chars)): (Sym, (u64, Vec<u32>))| {

@@ -1,8 +1,5 @@
-//! Totals by the plainest definitions there are, so that a short independent program can check them: a file is one
-//! trace, records stand in line order, nothing is deduplicated but API messages.
-//!
-//! They describe the *input*. What devboy makes of it (each call once, subagents once, sidecars left out) is in
-//! [`crate::logs::history`].
+//! Totals of the *input* by the plainest definitions, which a short independent program can check: a file is one trace,
+//! nothing is deduplicated but API messages. What is made of it is in [`crate::logs::history`].
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::ops::Range;
@@ -22,16 +19,13 @@ const REPEAT_CHARS_MIN: u32 = 200;
 /// Entries of the small cache.
 const LRU_SIZE: usize = 5;
 
-/// Calls and sizes of one tool.
 #[derive(Serialize, Deserialize, Default, Debug, PartialEq, Eq)]
 pub struct ToolTotals {
     /// `tool_use` blocks.
     pub calls: u64,
-    /// Files with at least one.
     pub files: u64,
     /// Median size of the paired results in code points (lower element); none without a result.
     pub p50: Option<u32>,
-    /// 90th percentile of the same.
     pub p90: Option<u32>,
 }
 
@@ -44,16 +38,11 @@ pub struct StatusTotals {
     pub error: u64,
 }
 
-/// Token fields of all messages.
 #[derive(Serialize, Deserialize, Default, Debug, PartialEq, Eq)]
 pub struct UsageTotals {
-    /// See [`Usage::input`].
     pub input_tokens: u64,
-    /// See [`Usage::output`].
     pub output_tokens: u64,
-    /// See [`Usage::cache_creation`].
     pub cache_creation_input_tokens: u64,
-    /// See [`Usage::cache_read`].
     pub cache_read_input_tokens: u64,
 }
 
@@ -70,10 +59,8 @@ pub struct RepeatTotals {
     pub repeat_chars: u64,
 }
 
-/// Totals over a set of files.
 #[derive(Serialize, Deserialize, Default, Debug, PartialEq, Eq)]
 pub struct Totals {
-    /// Log files.
     pub files: u64,
     /// JSON objects.
     pub records: u64,
@@ -99,7 +86,6 @@ pub struct Totals {
     pub compact_boundaries: u64,
     /// Summaries without a boundary close before.
     pub compact_summaries_alone: u64,
-    /// By tool name.
     pub tools: BTreeMap<String, ToolTotals>,
     /// Pairs of calls of a file at lag 1, 2, 3.
     pub edge_total: BTreeMap<String, u64>,
@@ -107,15 +93,11 @@ pub struct Totals {
     pub messages: u64,
     /// Their tokens, per-field maximum over the copies of a message.
     pub usage: UsageTotals,
-    /// Messages by model.
     pub models: BTreeMap<String, u64>,
-    /// Exact repeats.
     pub dedup: RepeatTotals,
-    /// Records by type.
     pub types: BTreeMap<String, u64>,
 }
 
-/// Computes the totals of all files.
 pub fn totals(corpus: &Corpus) -> Totals {
     let mut sums = WindowSums { window: Millis::MIN..Millis::MAX, ..WindowSums::default() };
     corpus.files.iter().for_each(|file| sums.add_file(file, &corpus.names));
@@ -140,7 +122,6 @@ pub(super) fn asked(file: &SourceRows) -> Vec<(&ToolUse, Id)> {
     asked
 }
 
-/// The results of a file with their calls, in their order.
 pub(super) fn answers(file: &SourceRows) -> Vec<(&ToolResult, Id)> {
     let recorded = file.rows.calls.iter().filter(|row| !row.progress);
     let mut answers: Vec<_> = recorded.filter_map(|row| Some((row.answered.as_ref()?, row.call))).collect();

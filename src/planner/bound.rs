@@ -1,5 +1,4 @@
-//! What nobody can beat: the prefetches of a planner that knows the next calls, from what the results list; and the
-//! control: what a planner hits that fetches what the results of other sessions listed.
+//! What nobody can beat, prefetches that know the next calls; and the control, prefetches of other sessions' values.
 
 use std::collections::BTreeMap;
 
@@ -18,15 +17,10 @@ use crate::planner::prefetches::Bound;
 use crate::planner::watch::key;
 
 /// The bound over the sessions wanted, for every planner that knows the tools in one of these ways.
-pub fn bound(
-    told: ToldHistory<'_>,
-    planners: &[KnownTools<'_>],
-    numbers: &PlannerThresholds,
-    wanted: &[bool],
-) -> Bound {
+pub fn bound(told: ToldHistory<'_>, known: &[KnownTools<'_>], numbers: &PlannerThresholds, wanted: &[bool]) -> Bound {
     let of_context = |context: &PlannerContext| {
         let (listed, answered) = (IdMap::default(), IdSet::default());
-        let mut search = BoundSearch { told, planners, numbers, listed, answered, made: 0 };
+        let mut search = BoundSearch { told, known, numbers, listed, answered, made: 0 };
         context.steps(told.history).map(|step| search.step(step)).sum::<Bound>()
     };
     let sessions =
@@ -41,7 +35,6 @@ enum CallReach {
     Nowhere,
     /// Its tool may not be called ahead.
     Ran,
-    /// It was answered before.
     Repeat,
     /// No answer had one of its values.
     New,
@@ -49,7 +42,6 @@ enum CallReach {
     Listed,
     /// It came too late after every such answer.
     Whole,
-    /// All the way.
     Reachable,
 }
 
@@ -67,10 +59,9 @@ impl CallReach {
     }
 }
 
-/// The search through one context.
 struct BoundSearch<'a> {
     told: ToldHistory<'a>,
-    planners: &'a [KnownTools<'a>],
+    known: &'a [KnownTools<'a>],
     numbers: &'a PlannerThresholds,
     /// By value: the calls made when the last answer that lists it was there.
     listed: IdMap<u64, usize>,
@@ -97,7 +88,7 @@ impl BoundSearch<'_> {
         if !row.ran() {
             return CallReach::Nowhere;
         }
-        let is_speculatable = self.planners.iter().any(|known| known.get(row.tool).speculatable);
+        let is_speculatable = self.known.iter().any(|known| known.get(row.tool).speculatable);
         let input = self.told.values.input(call as usize).filter(|_| is_speculatable);
         let Some(input) = input else { return CallReach::Ran };
         // A call that failed had no answer: the next like it is no repeat.
@@ -170,7 +161,6 @@ pub struct OfferedValues {
 }
 
 impl OfferedValues {
-    /// Collects what the links were offered.
     pub fn new(history: &History, moments: &[Opportunity]) -> Self {
         let projects: Vec<Id> = history.sessions.iter().map(|session| session.project).collect();
         let mut pools = Pools::new();

@@ -1,8 +1,6 @@
-//! What may be called next after a result: one candidate per link and projected argument, and every refusal with its
-//! reason.
+//! Candidates for the next call after a result, one per link and argument, and every refusal with its reason.
 //!
-//! Only links of the tool whose result just came count, since only that result is there to project from. A link back to
-//! the same tool is a candidate like any other when its argument is new.
+//! Only links of the tool that just answered count: they project from its result. A link to itself needs a new argument.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,10 +11,8 @@ use crate::planner::prefetches::DeclineReason;
 use crate::planner::value_models::{ValueModel, ValueModels};
 use crate::settings::tool_model::{FollowUp, ValueClass};
 
-/// The moment after an answer.
 #[derive(Debug, Clone, Copy)]
 pub struct AnswerMoment<'a> {
-    /// The tool that answered.
     pub tool: &'a str,
     /// What the agent is after, as words; empty if nobody knows.
     pub intents: &'a BTreeSet<String>,
@@ -35,7 +31,6 @@ pub struct Candidate {
     /// Probability that it comes with this argument, given that it comes, 0 … 1.
     pub share: f64,
     pub cost: ExpectedCost,
-    /// How much its answer matters.
     pub class: ValueClass,
     /// Published worth: class and intent.
     pub worth: f64,
@@ -46,7 +41,6 @@ pub struct Candidate {
 }
 
 impl Candidate {
-    /// Tokens that a budget is charged for it.
     pub fn charged_tokens(&self) -> u64 {
         self.cost.charged(self.class)
     }
@@ -57,13 +51,11 @@ impl Candidate {
     }
 }
 
-/// A call that is not made ahead.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Declined {
     pub tool: String,
     /// The argument it would have had, where one was found.
     pub argument: Option<NamedArgument>,
-    /// Why not.
     pub reason: DeclineReason,
 }
 
@@ -160,7 +152,6 @@ impl CandidateSearch<'_> {
     }
 }
 
-/// A named argument and its value.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct NamedArgument {
     /// Name of the argument on the tool that is called.
@@ -170,7 +161,6 @@ pub struct NamedArgument {
 }
 
 impl NamedArgument {
-    /// An argument.
     pub fn new(name: impl Into<String>, value: u64) -> Self {
         Self { name: name.into(), value }
     }

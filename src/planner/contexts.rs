@@ -1,5 +1,4 @@
-//! The contexts of a history: each chain (thread) between two compactions, step by step; and how long the
-//! calls of each tool took, as measured.
+//! The contexts of a history: chains between compactions, step by step; and measured latencies of tools.
 
 use std::collections::BTreeMap;
 
@@ -22,7 +21,6 @@ pub struct PlannerContext {
 }
 
 impl PlannerContext {
-    /// The contexts of every session, by session and chain.
     fn of_sessions(history: &History) -> Vec<Vec<Self>> {
         let mut sessions = vec![Vec::new(); history.sessions.len()];
         for chain in &history.chains {
@@ -37,8 +35,7 @@ impl PlannerContext {
         sessions
     }
 
-    /// What something says of the contexts of every session, in the order of the history; of sessions that are not wanted
-    /// it is asked nothing. An empty list wants all.
+    /// What something says of the contexts of each wanted session, in order; an empty list wants all.
     pub fn each_session<T: Send>(
         history: &History,
         wanted: &[bool],
@@ -50,14 +47,12 @@ impl PlannerContext {
         sessions.par_iter().enumerate().map(of).collect()
     }
 
-    /// The calls of one message at a time.
     pub fn steps<'c>(&'c self, history: &'c History) -> impl Iterator<Item = &'c [u32]> {
         self.calls.chunk_by(|a, b| history.calls[*a as usize].step == history.calls[*b as usize].step)
     }
 }
 
-/// The calls of the messages that begin within the first `calls` of these: all calls of a message or none, since they have
-/// no order among each other.
+/// The messages that begin within the first `calls` of these, whole: calls of one message have no order.
 pub fn window<'c>(history: &History, later: &'c [u32], calls: usize) -> &'c [u32] {
     let step = |place: usize| history.calls[later[place] as usize].step;
     let Some(last) = later.len().min(calls).checked_sub(1) else { return &[] };
@@ -97,12 +92,10 @@ impl PlannerSplit {
         Self { trains, judged_from }
     }
 
-    /// Sessions that are judged.
     pub fn judged(&self) -> u64 {
         self.trains.iter().filter(|trains| !**trains).count() as u64
     }
 
-    /// The part of a history that is learned from, with its values.
     pub fn training(&self, told: ToldHistory<'_>) -> (History, CallValues) {
         let (history, calls) = told.history.of_sessions(&self.trains);
         let values = told.values.select(&calls);

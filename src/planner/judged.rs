@@ -47,7 +47,7 @@ pub fn report(stage: &PlannerStage, planners: &[Planner]) -> PlannerReport {
 
 fn arm(stage: &PlannerStage, planner: &Planner, known: &KnownTools<'_>, trained: &Trained) -> PlannerArm {
     let (told, enrichment) = (stage.told(), &stage.settings.enrichment);
-    let donors = OfferedValues::new(told.history, &moments(told, known, &stage.numbers.judge, &[]));
+    let donors = OfferedValues::new(told.history, &moments(told, known, &stage.numbers.judge));
     let ledgers = walk(stage, planner, known, trained, enrichment, None, None);
     let control = sum(&walk(stage, planner, known, trained, enrichment, None, Some(&donors)));
     let whole = sum(&ledgers);
@@ -99,7 +99,6 @@ fn metrics(stage: &PlannerStage, arm: &PlannerArm) -> Vec<Metric> {
         .collect()
 }
 
-/// What the prompts changed.
 fn intent_note(stage: &PlannerStage, arms: &[PlannerArm]) -> String {
     if stage.intents.is_none() {
         return "intent keywords: n/a, since prompts are no facts; `--intent` reads them".to_owned();

@@ -7,7 +7,6 @@ use crate::planner::numbers::{AnswerList, PlannerThresholds};
 use crate::planner::value_models::{ValueModel, ValueModels};
 use crate::settings::tool_model::{FollowUp, SideEffectClass, ToolModel, ValueClass};
 
-/// A link in symbols.
 #[derive(Debug, Clone)]
 pub struct KnownLink<'m> {
     /// As the value model has it.
@@ -18,7 +17,6 @@ pub struct KnownLink<'m> {
     pub argument: Sym,
     /// Its name, or none if the link has no projection.
     pub argument_name: Option<&'m str>,
-    /// Arguments that are projected at most.
     pub arguments_max: usize,
     /// Lists that supply it, among the names of values.
     lists: Vec<Sym>,
@@ -35,8 +33,7 @@ impl KnownLink<'_> {
         input_value(&mut [(self.name_value, value)])
     }
 
-    /// What the published planner takes of an answer: it reads it as text whatever it is, so that only its extractors for
-    /// listings and searches of files find something.
+    /// What the published planner takes of an answer: as text, so only listings and searches yield something.
     pub(super) fn taken<'v>(&self, told: ToldHistory<'v>, answer: usize) -> Vec<(&'v List, ListedValue)> {
         let lists = told.values.taken(answer).filter(|(list, _)| self.taken == Some(list.extractor));
         lists.flat_map(|(list, values)| values.iter().map(move |value| (list, *value))).collect()
@@ -81,13 +78,11 @@ pub enum AnswerEffect {
     Surely,
 }
 
-/// One tool in symbols.
 #[derive(Debug, Clone)]
 pub struct KnownTool<'m> {
     /// Its value model, or the default.
     pub model: &'m ValueModel,
     pub links: Vec<KnownLink<'m>>,
-    /// Whether it may be called ahead.
     pub speculatable: bool,
     /// The host whose calls are limited, in small letters.
     pub host: Option<String>,
@@ -110,7 +105,6 @@ pub struct KnownTools<'m> {
 }
 
 impl<'m> KnownTools<'m> {
-    /// Resolves models for a history.
     pub fn new(models: &'m ValueModels, told: ToldHistory<'_>, numbers: &'m PlannerThresholds) -> Self {
         let mut names = told.tools.clone();
         for name in told.tools.texts() {

@@ -11,35 +11,23 @@ use crate::telemetry::effectiveness::CountedBy;
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PlannerThresholds {
-    /// Worth of the value classes.
     pub class_scores: ClassScores,
     /// The boost of what the user asks for.
     pub score: ScoreNumbers,
-    /// What becomes a candidate.
     pub candidates: CandidateNumbers,
-    /// The published planner.
     pub published: PublishedNumbers,
-    /// The search for the optimum.
     pub exact: ExactNumbers,
-    /// Arguments out of answers.
     pub projection: ProjectionNumbers,
     pub race: RaceNumbers,
-    /// Refusals.
     pub fail_fast: FailFastNumbers,
-    /// Hints.
     pub texts: TextNumbers,
-    /// The judgement.
     pub judge: JudgeNumbers,
-    /// Learning and judging.
     pub backtest: PlannerBacktestNumbers,
-    /// What is to be reached.
     pub targets: Targets,
-    /// Intervals over sessions.
     pub resampling: Resampling,
 }
 
 impl PlannerThresholds {
-    /// What recorded planners are counted by.
     pub fn counted_by(&self) -> CountedBy {
         CountedBy { bytes_per_token: self.published.bytes_per_token, declined_calls: self.judge.declined_calls }
     }
@@ -56,7 +44,6 @@ pub struct ClassScores {
 }
 
 impl ClassScores {
-    /// The worth of a class.
     pub fn of(&self, class: ValueClass) -> f64 {
         match class {
             ValueClass::Critical => self.critical,
@@ -87,9 +74,7 @@ pub struct CandidateNumbers {
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PublishedNumbers {
-    /// Ratio of bytes to tokens.
     pub bytes_per_token: u32,
-    /// Calls that it looks back on.
     pub recent_tools_max: usize,
     /// Tokens that it counts for a refused repeat.
     pub refused_tokens: u64,
@@ -109,7 +94,6 @@ pub struct ExactNumbers {
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ProjectionNumbers {
-    /// Arguments per link.
     pub arguments_max: usize,
     /// The same after a web search.
     pub search_arguments_max: usize,
@@ -137,21 +121,16 @@ impl ProjectionNumbers {
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ProjectionPair {
-    /// The tool that answered.
     pub from: String,
-    /// The tool that is called next.
     pub to: String,
-    /// What reads the answer.
     pub extractor: AnswerList,
     /// The argument that it fills, unless the link names one.
     pub argument: String,
 }
 
-/// What an answer lists.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum AnswerList {
-    /// Paths.
     Glob,
     /// Places in files.
     Grep,
@@ -190,6 +169,13 @@ pub struct FailFastNumbers {
     pub refusals_max: u32,
 }
 
+impl FailFastNumbers {
+    /// Whether so many bytes of text are as good as none.
+    pub fn is_empty(&self, bytes: u32) -> bool {
+        u64::from(bytes) <= self.empty_bytes_max
+    }
+}
+
 /// `[texts]`
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -211,7 +197,6 @@ pub struct JudgeNumbers {
     pub steps_near: u32,
     /// Calls within which a declined call counts as needed after all, likewise.
     pub declined_calls: u32,
-    /// Arguments that name a file.
     pub file_arguments: Vec<String>,
     /// Of those, the ones by which a single file is opened or changed.
     pub opened_arguments: Vec<String>,

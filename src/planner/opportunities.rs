@@ -1,5 +1,4 @@
-//! The moments of a history at which something could be prefetched: a result, a link and one value that the result
-//! lists, with everything that is known by then, and whether that very call came.
+//! Moments at which something could be prefetched: a result, a link, a listed value, and whether it came.
 
 use crate::base::id::IdSet;
 use crate::base::names::Sym;
@@ -52,18 +51,15 @@ pub struct Opportunity {
     pub trigger: u32,
     /// Its session, as an index into the history.
     pub session: u32,
-    /// The tool that answered.
     pub from: Sym,
     /// Number of the link among those of that tool.
     pub link: u16,
-    /// The tool that would be called.
     pub to: Sym,
     /// The argument, among the names of values; 0 if no call was ever given it.
     pub argument: Sym,
     /// The list, among the names of values.
     pub extractor: Sym,
     pub value: u64,
-    /// Whether it is a path.
     pub is_path: bool,
     /// Its place among the values that the link takes, from 1 on.
     pub rank: u16,
@@ -89,80 +85,16 @@ pub struct Opportunity {
 
 /// Where the probability of a moment comes from.
 pub trait Odds: Sync {
-    /// Probability of exactly this call, 0 … 1, from what is known at the moment ([`Opportunity::outcomes`] is not); none
-    /// leaves it to the link.
+    /// Probability of exactly this call, 0 … 1, without a look at [`Opportunity::outcomes`]; none leaves it to the link.
     fn of(&self, moment: &Opportunity) -> Option<f64>;
 }
 
-/// Every moment of the sessions wanted (all for an empty list), session by session in the order of the calls.
-pub fn moments(
-    told: ToldHistory<'_>,
-    known: &KnownTools<'_>,
-    numbers: &JudgeNumbers,
-    wanted: &[bool],
-) -> Vec<Opportunity> {
-    let of = |context: &PlannerContext| of_context(told, known, numbers, context);
+/// Every moment of a history, session by session in the order of the calls.
+pub fn moments(told: ToldHistory<'_>, known: &KnownTools<'_>, numbers: &JudgeNumbers) -> Vec<Opportunity> {
+    let of = |context: &PlannerContext| OpportunityReader::new(told, known, numbers, context.session).moments(context);
     let sessions =
-        PlannerContext::each_session(told.history, wanted, |contexts| contexts.flat_map(of).collect::<Vec<_>>());
+        PlannerContext::each_session(told.history, &[], |contexts| contexts.flat_map(of).collect::<Vec<_>>());
     sessions.into_iter().flatten().collect()
-}
-
-fn of_context(
-    told: ToldHistory<'_>,
-    known: &KnownTools<'_>,
-    numbers: &JudgeNumbers,
-    context: &PlannerContext,
-) -> Vec<Opportunity> {
-    let mut reader = OpportunityReader::new(told, known, numbers, context.session);
-    let (mut found, mut later) = (Vec::new(), 0);
-    for step in context.steps(told.history) {
-        later += step.len();
-        step.iter().for_each(|&call| reader.see(call));
-        for &trigger in step {
-            for (number, link) in reader.links(trigger) {
-                let start = found.len();
-                reader.offers(
-                    trigger,
-                    number,
-                    link,
-                    link.offered(told, trigger as usize, numbers.ranks_max),
-                    &mut found,
-                );
-                for moment in &mut found[start..] {
-                    moment.outcomes = outcomes(told, known, numbers, link, moment, &context.calls[later..]);
-                }
-            }
-        }
-    }
-    found
-}
-
-/// What came of a moment in the calls of later steps.
-fn outcomes(
-    told: ToldHistory<'_>,
-    known: &KnownTools<'_>,
-    numbers: &JudgeNumbers,
-    link: &KnownLink<'_>,
-    moment: &Opportunity,
-    later: &[u32],
-) -> Outcomes {
-    let mut outcomes = Outcomes::default();
-    let (mut before, mut steps, mut last) = (0, 0, None);
-    for (made, &index) in (0..).zip(later) {
-        let row = &told.history.calls[index as usize];
-        if last.replace(row.step) != Some(row.step) {
-            (before, steps) = (made, steps + 1);
-        }
-        if before >= numbers.calls_far && steps > numbers.steps_near {
-            break;
-        }
-        outcomes.add(came(told, link, moment.value, index as usize), before, steps, numbers);
-        let change = Change::of(told, known, index as usize);
-        if change.is_some_and(|change| change.makes_stale(moment.to, moment.value, moment.is_path)) {
-            break;
-        }
-    }
-    outcomes
 }
 
 /// Whether a call is what a link with this value would have called ahead. A call that failed would have failed ahead as well.
@@ -179,17 +111,14 @@ pub(super) fn came(told: ToldHistory<'_>, link: &KnownLink<'_>, value: u64, call
     if is_target { OpportunityEnd::Target } else { OpportunityEnd::None }
 }
 
-/// What a call changes.
 pub(super) struct Change<'m> {
-    /// The files that it names.
     pub files: Vec<u64>,
     /// Tools any answer of which it makes stale, by the value model.
     pub tools: &'m [Sym],
 }
 
 impl<'m> Change<'m> {
-    /// That of a call; none if it changes nothing for sure, or failed. A shell may change anything; that is not counted as a
-    /// change.
+    /// That of a call; none if it failed or surely changes nothing. A shell may change anything but is not counted.
     pub fn of(told: ToldHistory<'_>, known: &'m KnownTools<'_>, call: usize) -> Option<Self> {
         let row = &told.history.calls[call];
         let tool = known.get(row.tool);
@@ -200,8 +129,7 @@ impl<'m> Change<'m> {
         Some(Self { files: files.map(|given| given.value).collect(), tools: &tool.invalidates })
     }
 
-    /// Whether it changes what a call of `to` with this value would answer: the very file where both name one, else any answer
-    /// of the tool.
+    /// Whether it changes the answer of `to` to this value: the same file where both name one, else any answer.
     fn makes_stale(&self, to: Sym, value: u64, is_path: bool) -> bool {
         if is_path && !self.files.is_empty() { self.files.contains(&value) } else { self.tools.contains(&to) }
     }
@@ -224,7 +152,46 @@ impl<'a, 'm> OpportunityReader<'a, 'm> {
         Self { told, known, numbers, session, asked: IdSet::default(), parents: Vec::new() }
     }
 
-    /// Takes in a call and its answer.
+    fn moments(mut self, context: &PlannerContext) -> Vec<Opportunity> {
+        let (mut found, mut later) = (Vec::new(), 0);
+        for step in context.steps(self.told.history) {
+            later += step.len();
+            step.iter().for_each(|&call| self.see(call));
+            for &trigger in step {
+                for (number, link) in self.links(trigger) {
+                    let start = found.len();
+                    let offered = link.offered(self.told, trigger as usize, self.numbers.ranks_max);
+                    self.offers(trigger, number, link, offered, &mut found);
+                    for moment in &mut found[start..] {
+                        moment.outcomes = self.outcomes(link, moment, &context.calls[later..]);
+                    }
+                }
+            }
+        }
+        found
+    }
+
+    /// What came of a moment in the calls of later steps.
+    fn outcomes(&self, link: &KnownLink<'_>, moment: &Opportunity, later: &[u32]) -> Outcomes {
+        let mut outcomes = Outcomes::default();
+        let (mut before, mut steps, mut last) = (0, 0, None);
+        for (made, &index) in (0..).zip(later) {
+            let row = &self.told.history.calls[index as usize];
+            if last.replace(row.step) != Some(row.step) {
+                (before, steps) = (made, steps + 1);
+            }
+            if before >= self.numbers.calls_far && steps > self.numbers.steps_near {
+                break;
+            }
+            outcomes.add(came(self.told, link, moment.value, index as usize), before, steps, self.numbers);
+            let change = Change::of(self.told, self.known, index as usize);
+            if change.is_some_and(|change| change.makes_stale(moment.to, moment.value, moment.is_path)) {
+                break;
+            }
+        }
+        outcomes
+    }
+
     pub fn see(&mut self, call: u32) {
         let row = &self.told.history.calls[call as usize];
         if row.status != Status::Ok {

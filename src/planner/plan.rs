@@ -1,14 +1,12 @@
-//! The plan for one result: which candidates are prefetched within the budget, why the others are not, and what a
-//! call is worth and costs by its value model (Paper 3, "Knapsack algorithm").
+//! The plan for one result: which candidates are prefetched within the budget, why the others are not, and what a call
+//! is worth and costs by its value model (Paper 3, "Knapsack algorithm").
 //!
-//! Every request is charged. No class is guaranteed a place: a critical call that does not fit is declined.
+//! A knapsack of items with prerequisites, chosen greedily by value per cost. Every request is charged, and no class
+//! has a place for sure: a critical call that does not fit is declined.
 //!
-//! It is a knapsack: items with prerequisites, chosen greedily by value per cost; and what the best choice of a
-//! small one is worth, against which greedy is held.
-//!
-//! Without prerequisites the choice is worth at least half of the optimum: the items that fit before the first misfit,
-//! and that misfit alone, together are worth at least as much as the fractional optimum (Dantzig 1957), and the choice
-//! is worth no less than either. With prerequisites no such bound holds; [`optimum`] measures what is lost.
+//! Without prerequisites the choice is worth at least half of the optimum: what fits before the first misfit, and that
+//! misfit, are together worth the fractional optimum (Dantzig 1957), and the choice no less than either. With them no
+//! such bound holds; [`optimum`] measures what is lost.
 
 use std::collections::BTreeSet;
 
@@ -17,12 +15,10 @@ use crate::planner::numbers::{PlannerThresholds, ScoreNumbers};
 use crate::planner::prefetches::DeclineReason;
 use crate::settings::tool_model::{CostModel, ToolModel, ValueClass};
 
-/// What is called ahead.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Plan {
     /// Calls in order: what another needs comes first.
     pub calls: Vec<Candidate>,
-    /// Everything else.
     pub declined: Vec<Declined>,
 }
 
@@ -67,8 +63,7 @@ fn admissible(found: Candidates, called: &BTreeSet<String>) -> (Vec<Candidate>, 
     (open, declined)
 }
 
-/// Tools of the candidates whose prerequisites were called, or can be called before them. Tools that wait for each
-/// other are not among them.
+/// Tools whose prerequisites were called or can be called before them; tools in a cycle are not among them.
 fn grounded(open: &[Candidate], called: &BTreeSet<String>) -> BTreeSet<String> {
     let mut grounded = BTreeSet::new();
     loop {
@@ -101,18 +96,15 @@ fn decline(candidate: &Candidate, reason: DeclineReason) -> Declined {
     Declined { tool: request.tool.clone(), argument: Some(request.argument.clone()), reason }
 }
 
-/// What a call is expected to cost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ExpectedCost {
     /// UTF-8 bytes of the answer.
     pub bytes: u64,
-    /// Tokens of the answer.
     pub tokens: u64,
 }
 
 impl ExpectedCost {
-    /// `typical_kb` KiB in single precision, as the published schema holds it, cut to whole bytes and whole tokens. A
-    /// ratio below one byte per token counts as one.
+    /// `typical_kb` KiB in single precision, cut to bytes and tokens; below one byte per token counts as one.
     pub fn of(cost: &CostModel, bytes_per_token: f64) -> Self {
         let bytes = (cost.typical_kb as f32 * 1024.0) as u64;
         Self { bytes, tokens: (bytes as f64 / bytes_per_token.max(1.0)) as u64 }
@@ -124,8 +116,7 @@ impl ExpectedCost {
     }
 }
 
-/// 1 and the value of every group that is left out by default and has a field whose name contains a keyword, up to the
-/// cap. Letter case does not matter.
+/// 1 plus the value of every optional group with a field that contains a keyword in any case, up to the cap.
 pub fn intent_boost<'k>(model: &ToolModel, keywords: impl IntoIterator<Item = &'k str>, numbers: &ScoreNumbers) -> f64 {
     let keywords: Vec<_> = keywords.into_iter().map(str::to_ascii_lowercase).collect();
     let is_meant = |field: &String| keywords.iter().any(|word| field.to_ascii_lowercase().contains(word));
@@ -134,8 +125,7 @@ pub fn intent_boost<'k>(model: &ToolModel, keywords: impl IntoIterator<Item = &'
     meant.fold(1.0, |boost: f64, group| boost + group.estimated_value).min(numbers.boost_max)
 }
 
-/// The published worth of a call: class and intent, whatever its probability. No host uses the published preset
-/// `cost_aware`, by which slow and dear calls are worth less.
+/// The published worth of a call: class and intent, not probability; no host uses the preset `cost_aware`.
 pub fn worth<'k>(model: &ToolModel, keywords: impl IntoIterator<Item = &'k str>, numbers: &PlannerThresholds) -> f64 {
     numbers.class_scores.of(model.value_class) * intent_boost(model, keywords, &numbers.score)
 }
@@ -160,21 +150,18 @@ pub struct KnapsackProblem {
     pub budget: u64,
 }
 
-/// A choice.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct KnapsackChoice {
     /// Indices of items in the order in which they were taken, prerequisites first.
     pub items: Vec<usize>,
     pub cost: u64,
-    /// What they are worth.
     pub value: f64,
     /// Items that were taken and then put back for a single better one.
     pub displaced: Vec<usize>,
 }
 
 impl KnapsackProblem {
-    /// By density, everything that still fits; if one item with its prerequisites is worth more than all that, it goes
-    /// first.
+    /// By density, everything that still fits; but a single item, with its prerequisites, that is worth more.
     pub fn greedy(&self) -> KnapsackChoice {
         let order = self.by_density();
         let walked = self.fill(&order, KnapsackChoice::default());

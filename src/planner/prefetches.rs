@@ -1,5 +1,4 @@
-//! The books of a planner replay: what became of every planned call, what was declined, what it cost. Every planned call
-//! ends in exactly one way.
+//! The books of a planner replay: every planned call with the one way it ended, what was declined, the cost.
 
 use std::collections::BTreeMap;
 use std::ops::{AddAssign, Index, IndexMut};
@@ -10,7 +9,6 @@ use crate::base::names::Sym;
 use crate::base::sums::adds_up;
 use crate::telemetry::log::{Decline, RaceWord, RecordedPlan};
 
-/// How a planned call ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, strum::IntoStaticStr, strum::VariantArray)]
 #[strum(const_into_str, serialize_all = "snake_case")]
 pub enum PrefetchEnd {
@@ -21,7 +19,6 @@ pub enum PrefetchEnd {
     /// The agent asked for the same value with other arguments.
     #[strum(serialize = "target_only")]
     Target,
-    /// Nobody asked.
     Wasted,
     /// What it read changed, or it grew too old, before anybody asked.
     Stale,
@@ -38,7 +35,6 @@ pub enum PrefetchEnd {
 }
 
 impl PrefetchEnd {
-    /// All ends, in the order of reports.
     pub const ALL: &'static [Self] = <Self as strum::VariantArray>::VARIANTS;
 
     /// How telemetry records the race; none of what was not sent out at all.
@@ -77,7 +73,6 @@ pub enum DeclineReason {
 }
 
 impl DeclineReason {
-    /// All reasons, in the order of reports.
     pub const ALL: &'static [Self] = <Self as strum::VariantArray>::VARIANTS;
 
     /// Whether the planner could have made the call and chose not to.
@@ -92,11 +87,7 @@ impl DeclineReason {
             Self::LowProbability => Some(Decline::LowProbability),
             Self::Preempted => Some(Decline::Preempted),
             Self::PrereqMissing => Some(Decline::PrereqMissing),
-            Self::AlreadyRead
-            | Self::NoArgument
-            | Self::NotSpeculatable
-            | Self::UnknownArgument
-            | Self::MissingArgument => None,
+            _ => None,
         }
     }
 }
@@ -142,12 +133,10 @@ macro_rules! counts_per {
 }
 
 counts_per! {
-    /// A count per way to end.
     PerEnd: PrefetchEnd
 }
 
 counts_per! {
-    /// A count per reason.
     PerHeld: DeclineReason
 }
 
@@ -190,7 +179,6 @@ impl AddAssign for Least {
 /// Counts over prefetches and declines, under the names that they have in the report.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize)]
 pub struct PrefetchTally {
-    /// Calls of the agent.
     pub calls: u64,
     /// Answers after which a plan was made.
     pub plans: u64,
@@ -198,7 +186,6 @@ pub struct PrefetchTally {
     pub plans_with_intent: u64,
     /// Of these, where other calls are planned for it, or in another order.
     pub plans_by_intent: u64,
-    /// Planned calls by how they ended.
     pub ends: PerEnd,
     /// Prefetches sent out that were asked for within the next few calls of later steps.
     #[serde(rename = "within_3_calls")]
@@ -260,7 +247,6 @@ pub struct PrefetchTally {
     pub refused_tokens: u64,
     /// Worth of what the greedy choice takes.
     pub greedy_value: f64,
-    /// Worth of the best choice.
     pub best_value: f64,
     /// Plans that were held against the best choice.
     pub plans_compared: u64,
@@ -272,12 +258,10 @@ pub struct PrefetchTally {
 }
 
 impl PrefetchTally {
-    /// Planned calls.
     pub fn planned(&self) -> u64 {
         PrefetchEnd::ALL.iter().copied().map(|end| self.ends[end]).sum()
     }
 
-    /// Planned calls that were sent out.
     pub fn sent(&self) -> u64 {
         PrefetchEnd::ALL.iter().copied().filter(|end| end.race().is_some()).map(|end| self.ends[end]).sum()
     }
@@ -323,7 +307,6 @@ pub struct HostTrace {
     pub tool: String,
     /// Hash of the whole input, as in [`crate::logs::values::GivenArgument::value`].
     pub input: u64,
-    /// Whether the planned argument is a path.
     pub is_path: bool,
     /// What was expected and what became of it.
     pub plan: RecordedPlan,
@@ -335,7 +318,6 @@ pub type PrefetchEdge = (Sym, Sym);
 /// The books of one session, or of several.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct PlannerLedger {
-    /// Everything.
     pub total: PrefetchTally,
     /// By edge; what belongs to no edge (calls, plans, waits, refusals, what the published line calls late)
     /// is in the total only.

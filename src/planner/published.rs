@@ -1,5 +1,4 @@
-//! The planner of Paper 3 as it was published, to compare with. Its probability only gates, it knows no arguments,
-//! and whatever is not over the budget is admitted.
+//! The planner of Paper 3 as published: probability only gates, no arguments, all within the budget runs.
 
 use std::cmp::Ordering;
 use std::collections::BTreeSet;
@@ -9,29 +8,23 @@ use crate::planner::plan::{ExpectedCost, worth};
 use crate::planner::value_models::{ValueModel, ValueModels};
 use crate::settings::tool_model::{SideEffectClass, ToolModel, ValueClass};
 
-/// A call that it would make.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PublishedCall {
     pub tool: String,
     /// Expected size. Bookkeeping is reported but not charged.
     pub cost: ExpectedCost,
-    /// Class of the tool.
     pub class: ValueClass,
 }
 
-/// What it would do.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct PublishedPlan {
-    /// Calls in order of admission.
     pub calls: Vec<PublishedCall>,
-    /// What is left of the budget.
     pub remaining_budget_tokens: u64,
     /// Tools over the budget; it knows no other reason.
     pub over_budget: Vec<String>,
 }
 
-/// Builds the published plan. `recent` are the tools called so far, oldest first; its host passes the last
-/// `published.recent_tools_max`. Links below `probability_min` are dropped.
+/// Builds the published plan; `recent` are tools called, oldest first, at most `published.recent_tools_max`.
 pub fn plan(
     models: &ValueModels,
     recent: &[&str],

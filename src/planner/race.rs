@@ -1,9 +1,8 @@
 //! The race of prefetches against the agent, in simulated time: what would have settled before the agent asked for it,
 //! within the limits on parallel calls, hosts and waiting.
 //!
-//! The caller brings what the log shows, with its times in milliseconds, and latencies. A result waits for the
-//! prefetches that it set off, so everything after it happens later than in the log; the race keeps account of that
-//! delay. With a timeout of 0 nothing waits, and a prefetch has only the gap that the log shows.
+//! Times are milliseconds of the log. A result waits for the prefetches that it set off, which delays all that follows;
+//! the race accounts for that. With a timeout of 0 a prefetch has only the gap of the log.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +12,6 @@ use crate::planner::prefetches::PrefetchEnd;
 use crate::settings::Enrichment;
 use crate::settings::tool_model::CostModel;
 
-/// What holds a prefetch back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct RaceLimits {
     /// Prefetches in flight at a time, whichever answer set them off.
@@ -27,7 +25,6 @@ pub struct RaceLimits {
 }
 
 impl RaceLimits {
-    /// The limits of a configuration.
     pub fn new(enrichment: &Enrichment, numbers: &RaceNumbers) -> Self {
         Self {
             parallel_max: enrichment.max_parallel_prefetches as usize,
@@ -43,7 +40,6 @@ pub fn latency_ms(measured_ms: Option<u64>, cost: &CostModel, numbers: &RaceNumb
     measured_ms.or(cost.latency_ms_p50).unwrap_or(numbers.latency_unknown_ms)
 }
 
-/// A call to be made ahead.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Prefetch {
     pub request: CallKey,
@@ -55,7 +51,6 @@ pub struct Prefetch {
     pub fresh_ms: Option<u64>,
 }
 
-/// What became of a prefetch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum RaceEnd {
     InFlight,
@@ -67,10 +62,6 @@ pub enum RaceEnd {
     Late,
     /// What it read changed, or it grew too old, before the agent asked.
     Stale,
-    /// The session ended before it was there.
-    Cancelled,
-    /// The session ended, and nobody had asked.
-    Unclaimed,
     /// It was never dispatched: how that is booked.
     Refused(PrefetchEnd),
 }
@@ -81,11 +72,9 @@ pub struct Record {
     pub prefetch: Prefetch,
     /// When it was dispatched, or refused.
     pub dispatched_ms: u64,
-    /// When it ended.
     pub settled_ms: Option<u64>,
     /// When the agent asked.
     pub claimed_ms: Option<u64>,
-    /// What became of it.
     pub fate: RaceEnd,
 }
 
@@ -100,7 +89,6 @@ pub struct Round {
     pub waited_ms: u64,
 }
 
-/// Something that will happen.
 #[derive(Debug)]
 enum Event {
     /// A prefetch ends.
@@ -109,7 +97,6 @@ enum Event {
     Release(String),
 }
 
-/// The race of one context.
 #[derive(Debug, Default)]
 pub struct Race {
     limits: RaceLimits,
@@ -123,11 +110,9 @@ pub struct Race {
     /// Prefetches that a request of the agent could claim.
     claimable: BTreeMap<CallKey, usize>,
     records: Vec<Record>,
-    ended: bool,
 }
 
 impl Race {
-    /// A race in which nothing has happened.
     pub fn new(limits: RaceLimits) -> Self {
         Self { limits, ..Self::default() }
     }
@@ -167,10 +152,8 @@ impl Race {
     /// A call of the agent that really runs: it takes a slot of its host.
     pub fn occupy(&mut self, at_ms: u64, host: &str, latency_ms: u64) {
         self.advance(at_ms + self.delay_ms);
-        if !self.ended {
-            *self.hosts.entry(host.to_owned()).or_default() += 1;
-            self.enqueue(latency_ms, Event::Release(host.to_owned()));
-        }
+        *self.hosts.entry(host.to_owned()).or_default() += 1;
+        self.enqueue(latency_ms, Event::Release(host.to_owned()));
     }
 
     /// Something changed at `at_ms` of the log: prefetches of these requests must not be used any more.
@@ -186,22 +169,9 @@ impl Race {
         });
     }
 
-    /// The session ends: what is in flight is cancelled, and nothing is dispatched any more. Ending twice changes
-    /// nothing.
-    pub fn end(&mut self, at_ms: u64) {
+    /// Lets time pass until `at_ms` of the log.
+    pub fn pass(&mut self, at_ms: u64) {
         self.advance(at_ms + self.delay_ms);
-        for record in &mut self.records {
-            record.fate = match record.fate {
-                RaceEnd::InFlight => RaceEnd::Cancelled,
-                RaceEnd::Settled => RaceEnd::Unclaimed,
-                fate => fate,
-            };
-        }
-        self.queue.clear();
-        self.hosts.clear();
-        self.claimable.clear();
-        self.in_flight = 0;
-        self.ended = true;
     }
 
     /// Every prefetch so far, in the order of dispatch.
@@ -209,7 +179,6 @@ impl Race {
         &self.records
     }
 
-    /// Calls to a host that are on their way.
     pub fn calls_to(&self, host: &str) -> u32 {
         self.hosts.get(host).copied().unwrap_or_default()
     }
@@ -238,9 +207,7 @@ impl Race {
     fn refusal(&mut self, prefetch: &Prefetch) -> Option<PrefetchEnd> {
         let RaceLimits { parallel_max, per_host_max, respect_rate_limits, .. } = self.limits;
         let host = prefetch.host.as_deref().filter(|_| respect_rate_limits);
-        if self.ended {
-            Some(PrefetchEnd::Cancelled)
-        } else if self.is_fetched(&prefetch.request) {
+        if self.is_fetched(&prefetch.request) {
             Some(PrefetchEnd::AlreadyFetched)
         } else if self.in_flight >= parallel_max {
             Some(PrefetchEnd::MaxParallelReached)
@@ -273,8 +240,7 @@ impl Race {
         self.queued += 1;
     }
 
-    /// Lets everything happen that is due by then. Time never runs back: a record that stands late in the log happens
-    /// now.
+    /// Lets everything happen that is due by then. Time never runs back: a late record happens now.
     fn advance(&mut self, to_ms: u64) {
         while let Some(entry) = self.queue.first_entry().filter(|entry| entry.key().0 <= to_ms) {
             self.now_ms = self.now_ms.max(entry.key().0);

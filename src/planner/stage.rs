@@ -1,5 +1,4 @@
-//! Everything that planners are judged on, and the planners that are compared there. To tell what each
-//! parameter would do they walk again for every value.
+//! What planners are judged on, and those compared there; each value of a parameter is a walk of its own.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -31,10 +30,8 @@ use crate::planner::walk::{self, JudgedPlanner, arguments_seen, judge};
 use crate::replay::scenarios::{axes, grid};
 use crate::settings::{Enrichment, Settings, SettingsFile, what_if};
 
-/// The file with the numbers of the planner.
 const NUMBERS: &str = "planner.toml";
 
-/// Everything that planners are judged on.
 pub struct PlannerStage {
     pub file: SettingsFile,
     pub settings: Settings,
@@ -43,9 +40,7 @@ pub struct PlannerStage {
     pub values: CallValues,
     pub tools: Names,
     pub split: PlannerSplit,
-    /// By session: whether it is judged.
     pub judged: Vec<bool>,
-    /// What the prompts name, where they were read.
     pub intents: Option<Intents>,
     /// Which calls can run with one argument, as the training sessions show.
     pub runnable: Runnable,
@@ -81,7 +76,6 @@ pub const MINED: &str = "mined";
 /// The same, one call at a time by what the answer looks like.
 pub const SELECTIVE: &str = "selective";
 
-/// A planner and what it believes.
 pub struct Planner {
     pub name: &'static str,
     pub about: &'static str,
@@ -89,7 +83,6 @@ pub struct Planner {
     pub kind: PlannerKind,
 }
 
-/// How it plans.
 pub enum PlannerKind {
     Published,
     ByLink,
@@ -169,7 +162,6 @@ fn odds<'a>(stage: &'a PlannerStage, planner: &'a Planner, known: &'a KnownTools
     }
 }
 
-/// The books of several sessions in one.
 pub fn sum(ledgers: &[PlannerLedger]) -> PlannerLedger {
     ledgers.iter().fold(PlannerLedger::default(), |mut sum, ledger| {
         sum.absorb(ledger);
@@ -180,16 +172,13 @@ pub fn sum(ledgers: &[PlannerLedger]) -> PlannerLedger {
 /// The parameter that is no key of the configuration.
 const PROBABILITY: &str = "min_followup_probability";
 
-/// One combination of values.
 struct SweepPointValues {
     values: Vec<String>,
     enrichment: Enrichment,
     probability_min: Option<f64>,
 }
 
-/// All combinations.
 pub struct SweepGrid {
-    /// What is swept.
     pub keys: Vec<String>,
     cells: Vec<SweepPointValues>,
 }
@@ -225,7 +214,6 @@ impl SweepGrid {
         Ok(Self { cells: grid(&axes)?.into_iter().map(cell).collect::<Result<_>>()?, keys })
     }
 
-    /// Whether nothing is swept.
     pub fn is_empty(&self) -> bool {
         self.keys.is_empty()
     }

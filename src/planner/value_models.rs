@@ -1,9 +1,7 @@
-//! The effective value model of every tool: what devboy ships, what it ships for a provider, and what the user's file
-//! says. Of a configuration the strongest layer that knows a tool is all that counts, as the pipeline reads it; what was
-//! mined is laid over what is shipped field by field.
+//! The effective value model of every tool: what devboy ships, also for a provider, with mined fields laid over it, and
+//! the user's file, whose strongest layer that knows a tool is all that counts, as the pipeline reads it.
 //!
-//! Provider models are held under live names (`mcp__<server>__<verb>`), so that equal verbs of two servers do not
-//! collide.
+//! Providers' models have live names (`mcp__<server>__<verb>`): equal verbs of two servers stay apart.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -25,7 +23,6 @@ const ANY: &str = "*";
 pub enum Level {
     /// `[tools."*"]` of the user: fills what no other layer says.
     Wildcard,
-    /// Shipped with devboy.
     Shipped,
     /// Shipped for the provider of an MCP server.
     Provider,
@@ -33,10 +30,8 @@ pub enum Level {
     User,
 }
 
-/// Where a value comes from.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ValueSource {
-    /// Its layer.
     pub level: Level,
     /// The file, with the line in the user's: "`pipeline_config.toml:12`".
     pub place: String,
@@ -55,12 +50,10 @@ pub enum LayerPrecedence {
 #[derive(Debug)]
 struct LayerValues {
     level: Level,
-    /// Where the model stands.
     place: String,
     leaves: Vec<(KeyPath, Value, String)>,
 }
 
-/// Everything that is said of tools, by layer.
 #[derive(Debug, Default)]
 pub struct ModelLayers {
     tools: BTreeMap<String, Vec<LayerValues>>,
@@ -106,7 +99,6 @@ impl ModelLayers {
         Ok(())
     }
 
-    /// Takes in the user's file.
     pub fn user(&mut self, file: &SettingsFile) {
         let Some(Value::InlineTable(tools)) = file.get(&KeyPath::from(["tools"])) else { return };
         for (tool, said) in &tools {
@@ -118,7 +110,6 @@ impl ModelLayers {
         }
     }
 
-    /// The effective models, and what is wrong with them.
     pub fn resolve(&self, precedence: LayerPrecedence) -> Result<ValueModels> {
         let wildcard = self.tools.get(ANY).map(|said| effective(ANY, said, None, precedence)).transpose()?;
         let mut models = BTreeMap::new();
@@ -147,7 +138,6 @@ impl ModelLayers {
     }
 }
 
-/// What holds for one tool.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct ValueModel {
     /// The published part.
@@ -159,8 +149,7 @@ pub struct ValueModel {
 }
 
 impl ValueModel {
-    /// Whether the tool may be called ahead. `speculate = false` always forbids it; `true` allows it for a class that
-    /// cannot be told, never for one that changes something.
+    /// Whether it may be called ahead: never if it changes something; `true` allows an unclear class, `false` none.
     pub fn is_speculatable(&self) -> bool {
         match (self.model.speculate, self.model.side_effect_class) {
             (Some(false), _) => false,
@@ -170,13 +159,11 @@ impl ValueModel {
         }
     }
 
-    /// Links with a name and a probability.
     pub fn links(&self) -> impl Iterator<Item = &FollowUp> {
         self.model.follow_up.iter().filter(|link| !link.tool.is_empty() && is_share(link.probability))
     }
 }
 
-/// How bad a problem is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Severity {
     /// Has another effect than its author may expect.
@@ -185,25 +172,19 @@ pub enum Severity {
     Error,
 }
 
-/// Something odd in a value model.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ModelProblem {
-    /// How bad.
     pub severity: Severity,
     pub key: KeyPath,
-    /// Where it stands, if a layer says it.
     pub source: Option<ValueSource>,
-    /// What is odd about it.
     pub message: String,
 }
 
-/// The effective value models.
 #[derive(Debug)]
 pub struct ValueModels {
     models: BTreeMap<String, ValueModel>,
     wildcard: Option<ValueModel>,
     default: ValueModel,
-    /// What is odd, by tool.
     pub problems: Vec<ModelProblem>,
 }
 
@@ -274,7 +255,6 @@ impl ValueModels {
     }
 }
 
-/// Looks one model through.
 struct ModelCheck<'a> {
     at: KeyPath,
     model: &'a ValueModel,

@@ -1,5 +1,4 @@
-//! The planner replayed: a plan after every result of every session, raced against the clock of the log, and judged by
-//! what the agent did next. A planner in the walk sees the past only.
+//! The planner replayed: a plan after every result, raced against the log's clock, judged by what came next.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::ops::Range;
@@ -31,32 +30,25 @@ use crate::settings::tool_model::FollowUp;
 use crate::telemetry::effectiveness::needed;
 use crate::telemetry::log as event;
 
-/// A planner to be judged.
 #[derive(Clone, Copy)]
 pub struct JudgedPlanner<'a> {
     pub models: &'a ValueModels,
     /// The same in the symbols of the history.
     pub known: &'a KnownTools<'a>,
-    /// Whether plans are made as published: names of tools instead of arguments, whatever fits the budget, the first values
-    /// of a list. Else per call and arguments, charged one by one.
+    /// Whether plans are as published: names of tools, first values of lists. Else per call and arguments.
     pub is_published: bool,
     /// Probability below which nothing is called ahead; as published, that of the link.
     pub probability_min: f64,
     /// Where probabilities come from; none takes those of the links, as the published planner does.
     pub odds: Option<&'a dyn Odds>,
-    /// Budget and limits.
     pub enrichment: &'a Enrichment,
-    /// How long calls take.
     pub latencies: &'a Latencies,
-    /// Arguments that each tool was seen to take.
     pub arguments_seen: &'a BTreeMap<String, BTreeSet<String>>,
     /// Which calls can run with one argument.
     pub runnable: &'a Runnable,
-    /// What the prompts name, where they were read.
     pub intents: Option<&'a Intents>,
     /// Values of other sessions to put in place of the planned ones.
     pub control: Option<&'a OfferedValues>,
-    /// All other numbers.
     pub numbers: &'a PlannerThresholds,
 }
 
@@ -69,8 +61,7 @@ pub fn judge(told: ToldHistory<'_>, policy: &JudgedPlanner<'_>, wanted: &[bool])
     })
 }
 
-/// What the live host would have recorded of the planner: the prefetches sent out and the declines of the sessions wanted,
-/// in the order of the history.
+/// What the live host would have recorded: prefetches and declines of the wanted sessions, in order.
 pub fn trail(told: ToldHistory<'_>, policy: &JudgedPlanner<'_>, wanted: &[bool]) -> Vec<HostTrace> {
     let traces = |context: &PlannerContext| ContextWalk::over(told, policy, context).traces(context);
     let sessions =
@@ -99,7 +90,6 @@ struct Planned {
     predicted_tokens: u64,
 }
 
-/// What an answer offers, link by link.
 struct AnswerOffer<'a> {
     moments: Vec<Opportunity>,
     /// Links with the places of what they are offered.
@@ -146,7 +136,6 @@ struct ContextWalk<'a> {
 }
 
 impl<'a> ContextWalk<'a> {
-    /// The walk to the end of a context.
     fn over(told: ToldHistory<'a>, policy: &'a JudgedPlanner<'a>, context: &PlannerContext) -> Self {
         let numbers = policy.numbers;
         let mut walk = Self {
@@ -177,7 +166,7 @@ impl<'a> ContextWalk<'a> {
 
     /// What the host would have recorded, by the answer that set it off.
     fn traces(mut self, context: &PlannerContext) -> Vec<HostTrace> {
-        self.race.end(self.now_ms);
+        self.race.pass(self.now_ms);
         let known = &self.policy.known.names;
         let sent = self.watch.sent.iter().map(|sent| HostTrace {
             after: sent.moment.trigger,
@@ -214,8 +203,7 @@ impl<'a> ContextWalk<'a> {
         answers
     }
 
-    /// When a call was made, from the first call of the context on; one without a time is made when the last thing
-    /// happened.
+    /// When a call was made, from the start of its context; without a time, when the last thing happened.
     fn log_ms(&self, row: &Call) -> u64 {
         if row.ts == NO_TIME || self.start_ms == NO_TIME {
             return self.now_ms;
@@ -311,7 +299,6 @@ impl<'a> ContextWalk<'a> {
         planned.collect()
     }
 
-    /// The candidates among what an answer offers.
     fn found(&self, turn: &AnswerMoment<'_>, offer: &AnswerOffer<'_>) -> Candidates {
         let JudgedPlanner { models, probability_min, odds, numbers, .. } = *self.policy;
         candidates(models, turn, probability_min, numbers, &|follow_up| offer.project(follow_up, odds))
@@ -409,10 +396,6 @@ impl<'a> ContextWalk<'a> {
         &self.policy.known.get(moment.from).links[moment.link as usize]
     }
 
-    fn bytes_per_token(&self) -> u32 {
-        self.policy.numbers.published.bytes_per_token
-    }
-
     fn send(&mut self, planned: Vec<Planned>) {
         let JudgedPlanner { known, latencies, numbers, .. } = *self.policy;
         let prefetch = |planned: &Planned| {
@@ -446,16 +429,15 @@ impl<'a> ContextWalk<'a> {
         }
     }
 
-    /// What the published line costs.
     fn hint_tokens(&self, records: &[usize]) -> u64 {
         let tools = records.iter().map(|&record| self.race.records()[record].prefetch.request.tool.as_str());
         let hint = prefetch_hint(tools, &self.policy.numbers.texts);
-        (hint.len() as f64 / f64::from(self.bytes_per_token())).round() as u64
+        (hint.len() as f64 / f64::from(self.policy.numbers.published.bytes_per_token)).round() as u64
     }
 
     fn finish(mut self, context: &PlannerContext, ledger: &mut PlannerLedger) {
-        self.race.end(self.now_ms);
-        let bytes_per_token = self.bytes_per_token();
+        self.race.pass(self.now_ms);
+        let bytes_per_token = self.policy.numbers.published.bytes_per_token;
         let calls_near = self.policy.numbers.judge.calls_near as usize;
         let mut chances: BTreeMap<Sym, f64> = BTreeMap::new();
         for sent in &self.watch.sent {
@@ -498,8 +480,9 @@ fn end_of(sent: &SentPrefetch, fate: RaceEnd) -> PrefetchEnd {
         RaceEnd::Late => PrefetchEnd::Late,
         _ if sent.ever == Match::Target => PrefetchEnd::Target,
         RaceEnd::Stale => PrefetchEnd::Stale,
-        RaceEnd::Cancelled | RaceEnd::InFlight => PrefetchEnd::Cancelled,
-        RaceEnd::Settled | RaceEnd::Unclaimed | RaceEnd::Refused(_) => PrefetchEnd::Wasted,
+        // The context ends.
+        RaceEnd::InFlight => PrefetchEnd::Cancelled,
+        RaceEnd::Settled | RaceEnd::Refused(_) => PrefetchEnd::Wasted,
     }
 }
 

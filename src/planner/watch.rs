@@ -23,19 +23,15 @@ pub(super) enum Match {
 /// Where in its context something happened.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Clock {
-    /// Calls so far.
     pub call: u32,
-    /// Of these, made before the message of the last one. Windows are measured in them: calls of one message have no order
-    /// among each other, so that a window holds all of them or none.
+    /// Of these, made before the message of the last one: windows hold all calls of a message or none.
     pub before: u32,
     pub step: u32,
-    /// Calls and prefetches.
     pub event: u32,
     /// Calls that may have changed something.
     pub shell: u32,
 }
 
-/// A prefetch that was sent out.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct SentPrefetch {
     pub moment: Opportunity,
@@ -58,7 +54,6 @@ pub(super) struct SentPrefetch {
     closed: bool,
 }
 
-/// A call that was declined.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Left {
     pub edge: PrefetchEdge,
@@ -104,7 +99,6 @@ impl LivePrefetches {
     }
 }
 
-/// What the watch of a context knows.
 pub(super) struct PrefetchWatch<'a, 'm> {
     told: ToldHistory<'a>,
     known: &'a KnownTools<'m>,
@@ -145,8 +139,7 @@ impl<'a, 'm> PrefetchWatch<'a, 'm> {
         self.clock.before = self.clock.call;
     }
 
-    /// A prefetch goes out. One of the same call that is still open grew too old, else none would go out: nothing hits it any
-    /// more.
+    /// A prefetch goes out. An open one of the same call grew too old, else none would go out: nothing hits it now.
     pub fn send(&mut self, moment: Opportunity, input: u64, record: usize, predicted_tokens: u64) {
         self.clock.event += 1;
         let place = self.sent.len() as u32;
@@ -175,14 +168,12 @@ impl<'a, 'm> PrefetchWatch<'a, 'm> {
         });
     }
 
-    /// A call is declined.
     pub fn decline(&mut self, edge: PrefetchEdge, held: DeclineReason, input: u64) {
         self.recent_left.push(self.left.len() as u32);
         self.left.push(Left { edge, held, input, at: self.clock.call, exact: false, name: false });
     }
 
-    /// The agent calls: credits one prefetch and one decline at most; gives the place of the prefetch that is asked for
-    /// exactly.
+    /// The agent calls: credits at most one prefetch and one decline; the place of the one asked for exactly.
     pub fn call(&mut self, index: usize) -> Option<usize> {
         let row = &self.told.history.calls[index];
         self.clock.call += 1;

@@ -1,7 +1,6 @@
-//! L0 alone, replayed from what is known: what the layers behind it answer is worked out once (and again for the endpoints that
-//! a change concerns), and each replay is one pass over a few numbers per response. Any number of changes are replayed in the
-//! same pass, each only where what it has in its cache is not what is there now: a change of one endpoint is mostly forgotten a
-//! few responses later.
+//! L0 alone: what the layers behind it answer is worked out once (again for endpoints that a change concerns), and a
+//! replay is one pass over a few numbers per response, for many changes at once. Each is followed only while its cache
+//! differs: a change of one endpoint is mostly forgotten a few responses later.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -18,7 +17,6 @@ use crate::replay::scenario::{EndpointPolicy, Scenario};
 use crate::replay::stack::fallback;
 use crate::replay::tape::{Tape, TapeEntry, ToolKind};
 
-/// One response.
 #[derive(Clone, Copy, PartialEq)]
 pub(super) struct DedupStep {
     /// Names the body.
@@ -45,14 +43,10 @@ pub(super) struct DedupStep {
     preview: bool,
 }
 
-/// What L0 does with a response.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Handling {
-    /// It is sent as it is.
     Passed,
-    /// It is left to the layers behind.
     LeftBehind,
-    /// It is looked up, and remembered.
     LookedUp,
 }
 
@@ -119,9 +113,8 @@ pub(super) struct DedupOnlyReplay<'t> {
 type ChangedSteps = Vec<(usize, DedupStep)>;
 
 impl<'t> DedupOnlyReplay<'t> {
-    /// Works out what the layers behind L0 answer. Of recorded responses nothing is known that a near-reference or a reference
-    /// to lines would need, so that L0 can do nothing but refer to equal bodies. `weights` are the responses that each one
-    /// stands for, empty if each stands for itself.
+    /// Works out what the layers behind L0 answer. Recorded responses lack what near or line references need: L0 can
+    /// only refer to equal bodies. `weights` are what each response stands for, empty if each stands for itself.
     pub fn new(tape: &'t Tape, scenario: &Scenario, weights: &'t [f64]) -> Self {
         let steps = (0..tape.responses.len()).map(|index| DedupStep::new(tape, scenario, index)).collect();
         Self { tape, steps: Arc::new(steps), weights }
@@ -161,8 +154,7 @@ impl<'t> DedupOnlyReplay<'t> {
         present
     }
 
-    /// How much more each change saves in one context. `changed` are by change the responses for which the layers behind L0
-    /// answer otherwise.
+    /// How much more each change saves in one context; `changed` are the responses that the layers behind L0 answer anew.
     pub fn more(&self, changes: &Changes<'_>, changed: &[ChangedSteps], context: Range<usize>) -> Vec<f64> {
         let mut more = vec![0.0; changes.all.len()];
         self.replay(changes, changed, context, |index, sent, apart| {
@@ -288,9 +280,7 @@ impl<'c> ContextReplay<'c> {
     }
 }
 
-/// Changes of a configuration that are replayed together.
 pub(super) struct Changes<'c> {
-    /// What holds now.
     pub now: &'c Scenario,
     all: &'c [&'c Scenario],
     /// By endpoint, those that may treat its answers otherwise.
@@ -300,7 +290,6 @@ pub(super) struct Changes<'c> {
 }
 
 impl<'c> Changes<'c> {
-    /// Holds changes against what holds now.
     pub fn new(now: &'c Scenario, all: &'c [&'c Scenario]) -> Self {
         let unlike_at = |endpoint: usize| {
             let is_unlike = |change: &usize| all[*change].endpoints[endpoint].is_unlike(&now.endpoints[endpoint]);

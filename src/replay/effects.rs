@@ -1,6 +1,4 @@
-//! What changes of the configuration would have done: each is replayed over the sessions in which it can make a
-//! difference, and compared with what holds now. And what a configuration saves session by session, which every interval
-//! over sessions is made of.
+//! What changes of the configuration would have done, replayed where they matter; and savings by session.
 
 use std::cmp::Reverse;
 use std::ops::Range;
@@ -15,9 +13,7 @@ use crate::replay::scenario::Scenario;
 use crate::replay::stack::replay_sessions;
 use crate::replay::tape::{Response, Tape};
 
-/// A segment of the history, whole sessions.
 pub struct HistoryPiece {
-    /// What is replayed.
     pub tape: Tape,
     /// Responses that each one stands for, by index; empty if each stands for itself.
     pub weights: Vec<f64>,
@@ -26,15 +22,12 @@ pub struct HistoryPiece {
 /// What all tokens are, and what is saved of them now.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub struct Present {
-    /// Tokens as they are.
     pub baseline: f64,
-    /// Tokens saved.
     pub saved: f64,
 }
 
-/// A history under one configuration, against which any number of changes are held. What it saves is worked out once; changes
-/// are replayed beside it, only where one can make a difference. Pieces are replayed on all threads; sums are added up in their
-/// order, so that they are the same for any number of threads.
+/// A history under one configuration, worked out once, with any number of changes replayed beside it where they can
+/// matter. Pieces run on all threads; sums are added in their order, the same for any number of threads.
 pub struct EffectsBaseline<'p> {
     now: Scenario,
     pieces: Vec<PieceBaseline<'p>>,
@@ -45,7 +38,6 @@ pub struct EffectsBaseline<'p> {
 }
 
 impl<'p> EffectsBaseline<'p> {
-    /// Pieces under the configuration that holds now.
     pub fn new(pieces: &'p [HistoryPiece], now: Scenario) -> Self {
         let pieces = pieces.par_iter().map(|piece| PieceBaseline::new(piece, &now)).collect();
         Self::of(now, pieces)
@@ -62,7 +54,6 @@ impl<'p> EffectsBaseline<'p> {
         Self::of(change, pieces)
     }
 
-    /// What is saved now.
     pub fn present(&self) -> Present {
         *self.present.get_or_init(|| {
             let parts: Vec<Present> = self.pieces.par_iter().map(|piece| piece.present(&self.now)).collect();
@@ -158,11 +149,9 @@ impl<'p> PieceBaseline<'p> {
     }
 }
 
-/// A segment of a tape: a session, or a context of one.
 struct TapeSegment {
     session: u32,
     responses: Range<usize>,
-    /// Its endpoints, sorted.
     endpoints: Vec<u32>,
 }
 
@@ -173,7 +162,6 @@ impl TapeSegment {
     }
 }
 
-/// The segments of a tape in which `key` stays the same.
 fn segments(tape: &Tape, key: impl Fn(&Response) -> (u32, u32, u32)) -> Vec<TapeSegment> {
     let mut start = 0;
     let groups = tape.responses.chunk_by(|a, b| key(a) == key(b));
@@ -189,7 +177,6 @@ fn segments(tape: &Tape, key: impl Fn(&Response) -> (u32, u32, u32)) -> Vec<Tape
         .collect()
 }
 
-/// Where a change can make a difference.
 enum ChangeScope {
     Everywhere,
     /// In sessions with one of these endpoints, and in these sessions.
@@ -210,7 +197,6 @@ impl ChangeScope {
         Self::Some { endpoints, sessions: now.sessions_unlike(change) }
     }
 
-    /// Whether that is in this segment.
     fn concerns(&self, segment: &TapeSegment) -> bool {
         match self {
             Self::Everywhere => true,
@@ -228,7 +214,6 @@ pub struct SessionTape<'t> {
     sessions: Vec<TapeSegment>,
 }
 
-/// Tokens of one session.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
 pub struct SessionTokens {
     /// As they are.
@@ -247,7 +232,6 @@ impl<'t> SessionTape<'t> {
         self.sessions.iter().map(|segment| (segment.session, segment.responses.len()))
     }
 
-    /// What a configuration saves in each session.
     pub fn tokens(&self, scenario: &Scenario) -> Vec<SessionTokens> {
         self.sessions.par_iter().map(|segment| self.of(segment, scenario)).collect()
     }

@@ -1,5 +1,4 @@
-//! Whether the hints of a replay are right: each is expanded over what was really sent before it, and compared with the
-//! body that it stands for. Shares nothing with the layers that wrote it.
+//! Whether hints are right: each is expanded over what was sent before, sharing nothing with its layer.
 
 use crate::base::id::IdMap;
 use crate::facts::body_facts::{BodyFacts, BodyLine, NearField, NearSignature};
@@ -23,7 +22,6 @@ enum SentForm {
 }
 
 impl<'t> Expansion<'t> {
-    /// An empty context.
     pub fn new(tape: &'t Tape) -> Self {
         Self { tape, sent: IdMap::default(), counts: Expanded::default() }
     }

@@ -16,7 +16,6 @@ use crate::report::sharing::told_place;
 use crate::report::table::{TableBuilder, TableFormat};
 use crate::settings::write_output;
 
-/// Version of the baseline file.
 const SCHEMA_VERSION: u32 = 1;
 /// Endpoints below this share of all baseline tokens are too small to gate a build.
 const ENDPOINT_SHARE_MIN: f64 = 0.01;
@@ -43,12 +42,9 @@ struct Baseline {
     /// Whose pseudonyms they are ([`Pseudonyms::check`]); none in files from before pseudonyms had a secret.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pseudonyms: Option<String>,
-    /// How tokens were counted.
     tokens: String,
-    /// Who runs the pipeline.
     #[serde(default)]
     reach: Option<String>,
-    /// By name of the arm.
     arms: BTreeMap<String, ArmBaseline>,
 }
 
@@ -60,10 +56,8 @@ struct ArmBaseline {
     endpoints: BTreeMap<String, [u64; 2]>,
 }
 
-/// What a baseline file calls endpoints.
 #[derive(Clone, Copy)]
 enum BaselineNaming<'p> {
-    /// By their names.
     Real,
     /// As older files do.
     Published,
@@ -93,9 +87,7 @@ struct GateLine {
     worse: bool,
 }
 
-/// What a replay is held against.
 pub struct Bar<'a> {
-    /// The baseline file.
     pub path: &'a Path,
     /// Percentage points that savings may lose.
     pub max_regression_pct: f64,
@@ -215,7 +207,6 @@ impl ReplayGate {
         self.lines.iter().filter(|line| line.worse)
     }
 
-    /// Fields of the JSON report.
     pub fn json(&self) -> Value {
         json!({
             "baseline": self.path.shown(),
@@ -228,7 +219,6 @@ impl ReplayGate {
         })
     }
 
-    /// Writes the comparison for people.
     pub fn write(
         &self,
         out: &mut dyn Write,

@@ -1,14 +1,12 @@
 //! Windows of consecutive numbered lines, each with a number of its own: equal numbers, equal lines. A run of lines
 //! that two bodies share is a row of equal numbers, so that a replay compares numbers only.
 
-use std::collections::HashMap;
-use std::hash::BuildHasherDefault;
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use rayon::prelude::*;
 
-use crate::base::id::IdHasher;
+use crate::base::id::IdMap;
 use crate::facts::body_facts::{BodyFacts, BodyLine};
 
 /// Stands where no window begins.
@@ -19,7 +17,6 @@ const BASE: u64 = 0x9E37_79B9_7F4A_7C15;
 /// Bodies whose windows are looked for at once: enough for all threads, few enough that what is found takes little room.
 const BODIES_AT_ONCE: usize = 4096;
 
-/// The windows of all bodies of a tape.
 #[derive(Clone, Debug, Default)]
 pub struct Windows {
     /// Lines of a window.
@@ -30,16 +27,11 @@ pub struct Windows {
     starts: Vec<u32>,
     /// By body its lines, unpacked, once somebody asks for them ([`Windows::unpack_lines_of`]); nothing of the others.
     lines: Vec<Box<[BodyLine]>>,
-    /// Distinct windows.
     count: u32,
 }
 
 impl Windows {
-    /// Numbers the windows of `length` lines of all bodies. One line is no window: that two of them follow each
-    /// other is seen from the line that they share.
-    ///
-    /// Only what stands in two places gets a number, a body of which `repeats` says that it is shown twice being two
-    /// places: most windows stand in one.
+    /// Numbers windows of `length` (≥ 2) lines that stand twice, most stand once; a body in `repeats` counts as two.
     pub fn new(facts: &[BodyFacts], length: usize, repeats: &[bool]) -> Self {
         let length = length.max(2);
         let mut windows = Self { length, starts: vec![0], ..Self::default() };
@@ -47,7 +39,7 @@ impl Windows {
         facts.par_iter().zip(repeats).for_each_init(Vec::new, |lines, (row, &repeats)| {
             hashes(row, length, lines, |_, hash| often.add(hash, repeats));
         });
-        let mut known: HashMap<u64, FirstWindow, BuildHasherDefault<IdHasher>> = HashMap::default();
+        let mut known: IdMap<u64, FirstWindow> = IdMap::default();
         let often_in = |lines: &mut Vec<BodyLine>, row: &BodyFacts| {
             let mut found: Vec<(u32, u64)> = Vec::new();
             hashes(row, length, lines, |at, hash| found.extend(often.has(hash).then_some((at, hash))));
@@ -65,13 +57,7 @@ impl Windows {
     }
 
     /// Adds a body by the windows in it that may stand elsewhere, as places and hashes.
-    fn add(
-        &mut self,
-        facts: &[BodyFacts],
-        body: u32,
-        found: &[(u32, u64)],
-        known: &mut HashMap<u64, FirstWindow, BuildHasherDefault<IdHasher>>,
-    ) {
+    fn add(&mut self, facts: &[BodyFacts], body: u32, found: &[(u32, u64)], known: &mut IdMap<u64, FirstWindow>) {
         let start = self.numbers.len();
         let lines = if found.is_empty() { 0 } else { facts[body as usize].lines.len() };
         self.numbers.resize(start + lines, NO_WINDOW);
@@ -89,7 +75,6 @@ impl Windows {
         self.starts.push(self.numbers.len() as u32);
     }
 
-    /// The lines of a body, if they were unpacked.
     pub fn lines_of(&self, body: u32) -> &[BodyLine] {
         self.lines.get(body as usize).map_or(&[], |lines| lines)
     }
@@ -100,7 +85,6 @@ impl Windows {
         self.lines[body][line].text = text;
     }
 
-    /// Unpacks the lines of some bodies.
     pub fn unpack_lines_of(&mut self, facts: &[BodyFacts], wanted: &[bool]) {
         let lines =
             |(row, &wanted): (&BodyFacts, &bool)| if wanted { row.lines.iter().collect() } else { Box::default() };
@@ -124,9 +108,8 @@ impl Windows {
         &self.numbers[range]
     }
 
-    /// For each of the responses of one context (as what windows they show) whether another one shows one of
-    /// its windows: all others can neither refer to lines nor be referred to. `seen` has room for every window;
-    /// `base` is the index of the first response and grows from context to context.
+    /// Which responses of one context (as what windows they show) share a window with another: only those can refer to
+    /// lines or be referred to. `seen` has room for every window; `base`, the index of the first response, only grows.
     pub fn shared<'w>(
         &self,
         responses: impl Iterator<Item = &'w [u32]>,
@@ -181,7 +164,6 @@ impl Often {
     }
 }
 
-/// Where a window was first met.
 #[derive(Clone, Copy)]
 struct FirstWindow {
     body: u32,
@@ -215,7 +197,6 @@ fn hashes(row: &BodyFacts, length: usize, lines: &mut Vec<BodyLine>, mut each: i
     }
 }
 
-/// A run of lines that a hint stands for.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct LineRun {
     /// Places among the lines of the body.

@@ -1,10 +1,9 @@
-//! What was saved, by whom: tallies by layer, the three figures made from them, the books of a replay, for everything and for
-//! every endpoint, shape and session, and the figures to read them against.
-//! And the effects of changes that are made together, as shares of the whole that they have together.
+//! What was saved, by whom: tallies by layer, the three figures made from them, the books of a replay by endpoint,
+//! shape and session, and the figures to read them against. And what changes made together share of their effect.
 //!
 //! Alone, each of several changes may do what one of them suffices for. A share is the mean of what a change does alone
-//! and what it does as the last one (for two, the Shapley value); what is left of the whole goes to each by how far the
-//! two are apart, so that what shares nothing with others keeps its effect, and all shares add up.
+//! and as the last one (for two, the Shapley value); the rest goes to each by how far these are apart, so that what
+//! shares nothing keeps its effect, and all shares add up.
 
 use std::collections::BTreeMap;
 
@@ -39,7 +38,6 @@ pub struct Savings {
 }
 
 impl Tally {
-    /// Adds one response.
     pub fn add(&mut self, layer: LayerId, baseline: u64, sent: u64) {
         let layer = layer as usize;
         self.responses[layer] += 1;
@@ -47,7 +45,6 @@ impl Tally {
         self.sent[layer] += sent;
     }
 
-    /// Adds another tally.
     pub fn absorb(&mut self, other: &Self) {
         for layer in 0..4 {
             self.responses[layer] += other.responses[layer];
@@ -66,22 +63,18 @@ impl Tally {
         self.baseline.iter().sum()
     }
 
-    /// Their tokens as sent.
     pub fn sent(&self) -> u64 {
         self.sent.iter().sum()
     }
 
-    /// Tokens saved by one layer.
     pub fn saved_by(&self, layer: LayerId) -> u64 {
         self.baseline[layer as usize].saturating_sub(self.sent[layer as usize])
     }
 
-    /// Tokens saved by the encoders.
     pub fn saved_by_encoders(&self) -> u64 {
         self.saved_by(LayerId::L1) + self.saved_by(LayerId::L2)
     }
 
-    /// Tokens saved.
     pub fn saved(&self) -> u64 {
         self.baseline().saturating_sub(self.sent())
     }
@@ -100,9 +93,8 @@ impl Tally {
         }
     }
 
-    /// Whether the books balance: what came in is what was sent and what was saved, layer by layer; nothing grew; the
-    /// last layer saved nothing; and the three figures compose, `combined = d + (1 − d′)·e` with d′ the baseline share
-    /// of L0 hits. In tokens that is a sum of whole numbers, so it is checked without rounding.
+    /// Whether the books balance: what came in is what was sent and saved, layer by layer; nothing grew; the last layer
+    /// saved nothing; and `combined = d + (1 − d′)·e` (d′: share of L0 hits), in tokens and so exactly.
     pub fn balances(&self) -> bool {
         let grew = (0..4).any(|layer| self.sent[layer] > self.baseline[layer]);
         let last = LayerId::L3 as usize;
@@ -115,16 +107,11 @@ impl Tally {
     }
 }
 
-/// Everything that was decided in one replay.
 #[derive(Clone, PartialEq, Default, Debug)]
 pub struct Ledger {
-    /// All responses.
     pub total: Tally,
-    /// By endpoint of the tape.
     pub endpoints: Vec<Tally>,
-    /// By number of the shape.
     pub shapes: Vec<Tally>,
-    /// By session of the tape.
     pub sessions: Vec<Tally>,
     /// By number of the format, for what L1 and L2 sent.
     pub formats: Vec<Tally>,
@@ -205,12 +192,10 @@ pub fn share(part: u64, whole: u64) -> Option<f64> {
 pub struct Bounds {
     /// All tokens.
     pub baseline: u64,
-    /// With as many entries as configured: of the largest references as many as evicting what is needed last gives
-    /// (Belady 1966).
+    /// With as many entries as configured, evicting what is needed last (Belady 1966).
     pub clairvoyant: u64,
     /// With room for everything.
     pub unlimited: u64,
-    /// Repeats, whatever their size.
     pub repeats: u64,
 }
 

@@ -1,5 +1,4 @@
-//! Which configurations a replay runs: the file, a second one, or a grid of values (`--sweep KEY=A,B,…`: keys, the values that
-//! they take, and all combinations); with the overrides of the command line.
+//! Which configurations a replay runs: a file, a second one, or a grid (`--sweep KEY=A,B,…`), with overrides of flags.
 
 use toml_edit::Value;
 
@@ -11,44 +10,31 @@ use crate::settings::formats::{unknown_format, unknown_formats, vocabularies};
 use crate::settings::resolve::AUTO;
 use crate::settings::{Settings, SettingsFile, what_if};
 
-/// One configuration with the values that make it a cell of a grid.
 pub struct GridCell {
     /// What is varied: values in the order of [`Scenarios::keys`].
     pub values: Vec<String>,
-    /// The configuration.
     pub settings: Settings,
 }
 
-/// What is changed about the files.
 #[derive(Default)]
 pub struct ScenarioChanges<'a> {
     /// `KEY=A,B,…`, each.
     pub sweep: &'a [String],
-    /// The agent profile of every session.
     pub agent_profile: Option<&'a str>,
-    /// The model of every session.
     pub model: Option<&'a str>,
-    /// Who runs the pipeline.
     pub reach: Option<&'a str>,
 }
 
-/// The configurations of one run.
 pub struct Scenarios {
-    /// The files, first and second.
     pub files: Vec<SettingsFile>,
-    /// Keys that are swept.
     pub keys: Vec<String>,
-    /// One cell per configuration.
     pub cells: Vec<GridCell>,
-    /// The model of every session, if told.
     pub model: Option<String>,
-    /// Who runs the pipeline.
     pub reaches: Reaches,
 }
 
 impl Scenarios {
-    /// The configurations that are asked for. An error if one names a format that does not exist, or the command line a
-    /// profile or value that does not fit.
+    /// The configurations asked for. An error if a format, profile or value does not exist or fit.
     pub fn new(files: Vec<SettingsFile>, asked: &ScenarioChanges<'_>, data: &Data) -> Result<Self> {
         let axes = axes(asked.sweep)?;
         let mut base = Vec::new();
@@ -78,7 +64,6 @@ impl Scenarios {
         Ok(Self { files, keys, cells, model: asked.model.map(str::to_owned), reaches })
     }
 
-    /// Whether a grid was asked for.
     pub fn is_sweep(&self) -> bool {
         !self.keys.is_empty()
     }

@@ -17,8 +17,7 @@ const MCP: &str = "mcp__";
 /// Before what a name with a server in it may stand.
 const MARKS: [&str; 2] = [MCP, "data.variants."];
 
-/// A stream of Markdown whose lines go out without names of MCP servers (unless they are pseudonyms already) and without
-/// absolute paths.
+/// Markdown whose lines go out without absolute paths and MCP servers (unless those are pseudonyms already).
 pub struct Shared<'w> {
     out: &'w mut dyn Write,
     /// None: the text has pseudonyms already.
@@ -27,7 +26,6 @@ pub struct Shared<'w> {
 }
 
 impl<'w> Shared<'w> {
-    /// A stream into another one.
     pub fn new(out: &'w mut dyn Write, servers: Option<&'w Pseudonyms>) -> Self {
         Self { out, servers, line: Vec::new() }
     }
@@ -58,8 +56,7 @@ impl Write for Shared<'_> {
     }
 }
 
-/// A line of Markdown with pseudonyms for the names of MCP servers: in the names of tools, and in those of data profiles,
-/// which are the same without the first word.
+/// A line of Markdown with pseudonyms of MCP servers, in names of tools and of their data profiles.
 fn without_servers<'l>(line: &'l str, names: &Pseudonyms) -> Cow<'l, str> {
     if !MARKS.iter().any(|mark| line.contains(mark)) {
         return line.into();

@@ -1,7 +1,4 @@
-//! The backtest of effects: at every week the rules speak of what was known, the gate judges it, and what it predicts is
-//! compared with the next weeks.
-//!
-//! And what the rules about settings would have predicted at each week, and what the next weeks brought by the same simulation.
+//! The backtest of effects: each week the rules speak of what was known, the gate judges, and the next weeks answer.
 
 use std::collections::BTreeMap;
 
@@ -36,11 +33,7 @@ use crate::whatif::client::{LeverPart, LeverStudy, SettingSides};
 const WHOLE: &str = "effects of R1 to R5 together";
 
 /// How often the effects of the rules about the pipeline came true.
-pub fn of_pipeline(
-    file: &SettingsFile,
-    responses: &Responses,
-    pseudonyms: &Pseudonyms,
-) -> Result<Vec<PromiseCoverage>> {
+pub fn of_pipeline(file: &SettingsFile, responses: &Responses, names: &Pseudonyms) -> Result<Vec<PromiseCoverage>> {
     let file = &without_rules(file)?;
     let numbers = statistics::numbers(&responses.data)?.backtest;
     let effects = effect_numbers(&responses.data)?;
@@ -55,7 +48,7 @@ pub fn of_pipeline(
         }
         let [known, later] =
             [known, later].map(|starts| responses.log.latest(starts, numbers.responses_max, numbers.known_min));
-        Week { file, responses, pseudonyms, cut: *cut, until_ms }.attempts(known, later)
+        Week { file, responses, pseudonyms: names, cut: *cut, until_ms }.attempts(known, later)
     };
     let weeks = cuts(&times, &numbers);
     let of_weeks: Result<Vec<_>> = responses.install(|| weeks.par_iter().map(attempts_of).collect());
@@ -66,8 +59,7 @@ pub fn of_pipeline(
     Ok(responses.install(|| rows(&attempts, &numbers, &effects)))
 }
 
-/// The configuration as it was before these rules, and E1, wrote to it: in the weeks of the past nothing of theirs was
-/// written. What held them then holds them in the next run, whatever this one writes.
+/// The configuration before these rules, and E1, wrote to it: in the weeks of the past nothing of theirs was written.
 fn without_rules(file: &SettingsFile) -> Result<SettingsFile> {
     let mut file = file.clone();
     if !file.existed {
@@ -89,7 +81,6 @@ fn is_of_pipeline(id: &str) -> bool {
     id != r6_cost_models::RULE.id && REGISTER.iter().any(|rule| rule.id == id && rule.speaks == Speaks::Events)
 }
 
-/// A row for each name.
 pub fn rows(
     attempts: &BTreeMap<String, Vec<ForecastWeek>>,
     numbers: &BacktestNumbers,
@@ -156,7 +147,6 @@ impl Week<'_> {
         Ok(found.into_iter().filter(|finding| is_of_pipeline(finding.rule)).collect())
     }
 
-    /// What each rule, and all together, save of some sessions.
     fn effects(
         &self,
         (log, input): (&EventLog, &RecordedInput),
@@ -216,9 +206,8 @@ pub fn changed(journal: &Journal, reach: SettingsReach) -> Vec<(Millis, LeverPar
     times.collect()
 }
 
-/// Attempts by the name of their row. At each week what the rules would have written then, as they told it of the sessions that they
-/// judged it on, beside what is set now. What was `changed` between that and what came is not judged: what came is not what was
-/// forecast then.
+/// Attempts by the name of their row: what the rules would have written each week, told of the sessions they judged it on,
+/// beside what is set now. A change that was made in between is not judged: what came is not what was forecast then.
 pub fn attempts(
     study: &LeverStudy,
     data: &Data,
@@ -255,7 +244,6 @@ pub fn attempts(
     Ok(out)
 }
 
-/// The sessions that a lever concerns.
 fn parts<'s>(sessions: impl IntoIterator<Item = &'s SettingSides>) -> Vec<SessionEffect> {
     let concerned = sessions.into_iter().filter(|sides| sides.before.units > 0);
     concerned.map(|sides| SessionEffect { effect: difference(sides) as f64, of: sides.before.units as f64 }).collect()

@@ -1,6 +1,5 @@
-//! The planners that are compared, each with its value models: as published, as configured, and as the earlier sessions
-//! teach; which mined links pay: those of the earlier sessions, followed through the later ones; and what the rules say of
-//! planners that were judged.
+//! The planners that are compared, with their value models: as published, as configured, and mined in earlier sessions;
+//! which mined links pay on the later ones; and what the rules say of judged planners.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -43,11 +42,10 @@ use crate::telemetry::log::EventLog;
 /// Name of the statistic that the selective planner stands on.
 const SELECTIVE_TABLE: &str = "selective table";
 
-/// All planners.
 pub fn planners(stage: &PlannerStage, data: &Data) -> Result<Vec<Planner>> {
     let annotations = Annotations::load(data)?;
     let found = mined(stage, data, &annotations)?;
-    let selective = mined_models(stage, &annotations, &found, &|_, _| true)?;
+    let selective = mined_models(stage, &annotations, &found)?;
     let numbers = data.read(SHEET, SelectivityThresholds::parse)?;
     let learned = selectivity(stage, &selective, &numbers);
     Ok(vec![
@@ -58,7 +56,7 @@ pub fn planners(stage: &PlannerStage, data: &Data) -> Result<Vec<Planner>> {
             kind: PlannerKind::Published,
         },
         configured(stage, data)?,
-        mined_planner(stage, &annotations, &found, &|_, _| true)?,
+        mined_planner(stage, &annotations, &found)?,
         Planner {
             name: SELECTIVE,
             about: "mined links, each call by what its result looks like, from the threshold on that the training sessions set",
@@ -68,43 +66,27 @@ pub fn planners(stage: &PlannerStage, data: &Data) -> Result<Vec<Planner>> {
     ])
 }
 
-/// The planner with the mined links that pass.
-pub fn mined_planner(
-    stage: &PlannerStage,
-    annotations: &Annotations,
-    found: &[Finding],
-    passes: &dyn Fn(&str, &str) -> bool,
-) -> Result<Planner> {
+pub fn mined_planner(stage: &PlannerStage, annotations: &Annotations, found: &[Finding]) -> Result<Planner> {
     Ok(Planner {
         name: MINED,
         about: "links, sizes and projections mined on the training sessions, expected value",
-        models: mined_models(stage, annotations, found, passes)?,
+        models: mined_models(stage, annotations, found)?,
         kind: PlannerKind::ByLink,
     })
 }
 
-/// What was mined, with the links that pass, over the shipped value models.
-fn mined_models(
-    stage: &PlannerStage,
-    annotations: &Annotations,
-    found: &[Finding],
-    passes: &dyn Fn(&str, &str) -> bool,
-) -> Result<ValueModels> {
+fn mined_models(stage: &PlannerStage, annotations: &Annotations, found: &[Finding]) -> Result<ValueModels> {
     let empty = empty()?;
-    let mut found = found.to_vec();
-    only_links(&mut found, passes);
-    let file = SettingsFile::parse(&empty.path, &Proposal::new(&empty, found, annotations)?.text)?;
+    let file = SettingsFile::parse(&empty.path, &Proposal::new(&empty, found.to_vec(), annotations)?.text)?;
     let mut layers = layers(stage, annotations)?;
     layers.user(&file);
     layers.resolve(LayerPrecedence::ByField)
 }
 
-/// A configuration that says nothing.
 fn empty() -> Result<SettingsFile> {
     SettingsFile::parse(Path::new("mined"), "schema_version = 4\n")
 }
 
-/// The planner as the file of the user has it.
 pub fn configured(stage: &PlannerStage, data: &Data) -> Result<Planner> {
     configured_by(&stage.file, stage, data)
 }
@@ -131,7 +113,7 @@ fn coverage_of(stage: &PlannerStage, data: &Data, numbers: &BacktestNumbers) -> 
     let selectivity = data.read(SHEET, SelectivityThresholds::parse)?;
     let (told, PlannerThresholds { judge, targets, resampling, .. }) = (stage.told(), &stage.numbers);
     let known = KnownTools::new(&models, told, &stage.numbers);
-    let found = moments(told, &known, judge, &[]);
+    let found = moments(told, &known, judge);
     let examples = examples(&found, WaitWindow::Calls, &Named::new(told, &known), &known);
     let mut order: Vec<usize> = (0..told.history.sessions.len()).collect();
     order.sort_by_key(|&session| (told.history.sessions[session].ts_first, told.history.sessions[session].id));
@@ -203,13 +185,12 @@ fn said_to<const N: usize>(
 fn selectivity(stage: &PlannerStage, models: &ValueModels, numbers: &SelectivityThresholds) -> Learned {
     let told = stage.told();
     let known = KnownTools::new(models, told, &stage.numbers);
-    let found = moments(told, &known, &stage.numbers.judge, &[]);
+    let found = moments(told, &known, &stage.numbers.judge);
     let PlannerThresholds { targets, resampling, .. } = &stage.numbers;
     Learned::new(&found, told, &known, &stage.split.trains, targets.hit_min, numbers, resampling)
 }
 
-/// Adds to the events of the logs what the planner of a configuration would have fetched and declined in the later
-/// sessions, judged by what the agent did next; tells how many sessions these are.
+/// Adds what a configuration's planner would have fetched and declined in the later sessions; tells how many these are.
 pub fn shadow(
     file: &SettingsFile,
     input: &mut Input,
@@ -224,8 +205,7 @@ pub fn shadow(
     Ok(stage.split.judged())
 }
 
-/// How much of what the selective planner would have fetched week by week, over the links of a configuration, was exactly
-/// what came next.
+/// The share of selective fetches, week by week over the configured links, that were exactly what came next.
 pub fn selective_coverage(file: SettingsFile, input: &mut Input, numbers: &BacktestNumbers) -> Result<PromiseCoverage> {
     let stage = PlannerStage::new(file, input, None)?;
     let data = input.data.clone();
@@ -253,7 +233,7 @@ pub fn prefetching(stage: &PlannerStage, data: &Data) -> Result<Prefetching> {
     }
     let annotations = Annotations::load(data)?;
     let [said, mut to_file] = said_to([&empty()?, &stage.file], stage, data, &annotations)?;
-    let mined = mined_planner(stage, &annotations, &said, &|_, _| true)?;
+    let mined = mined_planner(stage, &annotations, &said)?;
     let ledgers = judge.ledgers(&mined);
     found.all = judge.fetched(&ledgers, None);
     let known = [&configured.models, &mined.models].map(|models| KnownTools::new(models, stage.told(), &stage.numbers));
@@ -298,7 +278,6 @@ struct StageJudge<'s> {
 }
 
 impl StageJudge<'_> {
-    /// What it does, session by session.
     fn ledgers(&self, planner: &Planner) -> Vec<PlannerLedger> {
         let known = KnownTools::new(&planner.models, self.stage.told(), &self.stage.numbers);
         walk(self.stage, planner, &known, &self.trained, &self.stage.settings.enrichment, None, None)

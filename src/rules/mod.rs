@@ -1,8 +1,5 @@
-//! Explainable rules: typed rows × thresholds → findings. A rule reads, counts and says what it concludes; it never
-//! writes.
-//!
-//! Each rule is one file here and one sheet of numbers in `rules/`. Adding one is those two files and a line in
-//! [`REGISTER`].
+//! Explainable rules: typed rows × thresholds → findings. A rule reads, counts and concludes; it never writes. Each is
+//! one file here, one sheet of numbers in `rules/` and a line in [`REGISTER`].
 
 pub mod prefetching;
 pub mod proposal;
@@ -59,15 +56,11 @@ pub struct Rule {
     pub id: &'static str,
     /// Name of its files: "p1_model"; the one in `rules/docs/` says what it looks at, why, when it stays quiet.
     pub file: &'static str,
-    /// What it decides, in one line.
     pub summary: &'static str,
-    /// When it speaks.
     pub speaks: Speaks,
-    /// The judgement.
     pub judge: fn(&RuleFacts<'_>, &RuleThresholds) -> Result<Vec<Finding>>,
 }
 
-/// When a rule speaks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Speaks {
     /// In `tune from-claude-logs`.
@@ -104,7 +97,6 @@ pub static REGISTER: &[&Rule] = &[
     &e1_extended_formats::RULE,
 ];
 
-/// What rules may read.
 pub struct RuleFacts<'a> {
     /// Texts of the symbols in the rows below.
     pub names: &'a Names,
@@ -125,13 +117,10 @@ pub struct RuleFacts<'a> {
     pub calibration: &'a [FamilyRatio],
     /// Fields of JSON answers, tool by tool; empty unless that was asked for.
     pub fields: &'a [FieldUse],
-    /// Shipped annotations.
     pub annotations: &'a Annotations,
-    /// Shipped model families.
     pub families: &'a [p1_model::ModelFamily],
     /// Recorded responses summed up: endpoints, tools, the whole.
     pub observed: &'a Observed,
-    /// The configuration as it is.
     pub current: &'a View<'a>,
 }
 
@@ -185,7 +174,6 @@ impl<'a> RuleFacts<'a> {
     }
 }
 
-/// The numbers of one rule.
 pub struct RuleThresholds(DataFile);
 
 impl RuleThresholds {
@@ -194,7 +182,6 @@ impl RuleThresholds {
         data.file(&format!("{file}.toml")).map(Self)
     }
 
-    /// The numbers, typed.
     pub fn thresholds<T: DeserializeOwned>(&self) -> Result<T> {
         self.0.parsed()
     }
@@ -234,21 +221,15 @@ pub fn judge_events(
     judge_all(&facts, data, asked)
 }
 
-/// A rule in words, with its sheet.
 pub struct DocumentedRule {
-    /// Short id.
     pub id: &'static str,
-    /// Name of its files.
     pub name: &'static str,
-    /// What it decides, in one line.
     pub summary: &'static str,
     /// What it looks at, why, when it stays quiet, an example.
     pub docs: &'static str,
-    /// Its numbers.
     pub sheet: DataFile,
 }
 
-/// All rules in words.
 pub fn documented(data: &Data) -> Result<Vec<DocumentedRule>> {
     let of_pipeline = REGISTER.iter().map(|rule| (rule.id, rule.file, rule.summary));
     let of_client = claude::REGISTER.iter().map(|rule| (rule.id, rule.file, rule.summary));

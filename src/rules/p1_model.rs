@@ -1,5 +1,4 @@
-//! P1: pin the model that writes nearly all messages, with its real context window. Model families are variants of the
-//! LLM profile axis (`rules/models.toml`).
+//! P1: pin the model of nearly all messages, with its real context window (families: `rules/models.toml`).
 
 use std::collections::BTreeMap;
 
@@ -15,7 +14,6 @@ use crate::rules::proposal::unpinned;
 use crate::rules::{Rule, RuleFacts, RuleThresholds, Speaks};
 use crate::settings::finding::{Basis, Delta, Evidence, Finding, Verdict};
 
-/// The rule.
 pub static RULE: Rule = Rule {
     id: "P1",
     file: "p1_model",
@@ -32,9 +30,9 @@ struct Thresholds {
     window_tiers: Vec<u32>,
 }
 
-/// All ids of one family taken together.
 #[derive(Default)]
 struct FamilyUse {
+    name: String,
     messages: u64,
     prompt_tokens_max: u64,
 }
@@ -43,14 +41,15 @@ fn judge(facts: &RuleFacts<'_>, sheet: &RuleThresholds) -> Result<Vec<Finding>> 
     let thresholds: Thresholds = sheet.thresholds()?;
     let mut families: BTreeMap<String, FamilyUse> = BTreeMap::new();
     for model in facts.models {
-        let family = families.entry(normalise(&model.id)).or_default();
+        let name = normalise(&model.id);
+        let family = families.entry(name.clone()).or_insert_with(|| FamilyUse { name, ..FamilyUse::default() });
         family.messages += model.messages;
         family.prompt_tokens_max = family.prompt_tokens_max.max(model.prompt_tokens_max);
     }
     let total: u64 = families.values().map(|family| family.messages).sum();
     // Ties go to the name that sorts first.
-    let top = families.iter().max_by(|(a, x), (b, y)| x.messages.cmp(&y.messages).then(b.cmp(a)));
-    let Some((name, used)) = top.filter(|_| total > 0) else {
+    let top = families.values().max_by(|a, b| a.messages.cmp(&b.messages).then(b.name.cmp(&a.name)));
+    let Some(used @ FamilyUse { name, .. }) = top.filter(|_| total > 0) else {
         return Ok(vec![finding("(none)", Verdict::Skip("no API messages in the logs".into()), Evidence::default())]);
     };
     let share = Share::new(used.messages, total);
@@ -67,20 +66,15 @@ fn judge(facts: &RuleFacts<'_>, sheet: &RuleThresholds) -> Result<Vec<Finding>> 
         let verdict = unpinned(facts.current, active, leading, "no model reaches the share");
         return Ok(vec![finding(name, verdict, evidence)]);
     }
-    Ok(pin(facts, name, used, &thresholds, &evidence))
+    Ok(pin(facts, used, &thresholds, &evidence))
 }
 
 fn finding(subject: &str, verdict: Verdict, evidence: Evidence) -> Finding {
     Finding::new(RULE.id, subject, verdict, evidence)
 }
 
-fn pin(
-    facts: &RuleFacts<'_>,
-    name: &str,
-    used: &FamilyUse,
-    thresholds: &Thresholds,
-    evidence: &Evidence,
-) -> Vec<Finding> {
+fn pin(facts: &RuleFacts<'_>, used: &FamilyUse, thresholds: &Thresholds, evidence: &Evidence) -> Vec<Finding> {
+    let name = used.name.as_str();
     let active = KeyPath::from(["profiles", "llm", "active"]);
     let variants = KeyPath::from(["profiles", "llm", "variants"]);
     let now = facts.current.value(&active);
@@ -97,21 +91,21 @@ fn pin(
     // As it is spelled where it stands.
     let spelled = known.as_deref().unwrap_or(name);
     let of_model = variants.child(spelled);
-    let window = proven_window(facts, name, used, thresholds);
+    let window = proven_window(facts, used, thresholds);
     let mut findings = Vec::new();
     if known.is_some() && window.is_none() && lacks_window(facts, &of_model, name) {
         let reason = "devboy knows no context window for this model, and its variant gives none";
         return vec![finding(name, unpinned(facts.current, active, spelled, reason), evidence.clone())];
     }
     if known.is_some() {
-        findings.extend(widen(facts, &of_model, name, used, window));
+        findings.extend(widen(facts, &of_model, used, window));
     } else {
         let family = facts.families.iter().find(|family| family.variant == name);
         let Some((family, window)) = family.zip(window) else {
             let reason = "devboy knows no context window for this model, so it cannot add a variant";
             return vec![finding(name, unpinned(facts.current, active, name, reason), evidence.clone())];
         };
-        findings.extend(variant(&of_model, name, family, window, used));
+        findings.extend(variant(&of_model, family, window, used));
     }
     findings.push(if is_chosen {
         finding(name, Verdict::Skip("the file says so already".into()), evidence.clone())
@@ -129,8 +123,8 @@ fn lacks_window(facts: &RuleFacts<'_>, variant: &KeyPath, name: &str) -> bool {
 }
 
 /// The listed window of a model, or the next larger one that exists when a request did not fit it.
-fn proven_window(facts: &RuleFacts<'_>, name: &str, used: &FamilyUse, thresholds: &Thresholds) -> Option<u32> {
-    let listed = facts.families.iter().find(|family| family.variant == name)?.context_window;
+fn proven_window(facts: &RuleFacts<'_>, used: &FamilyUse, thresholds: &Thresholds) -> Option<u32> {
+    let listed = facts.families.iter().find(|family| family.variant == used.name)?.context_window;
     let fits = |window: u32| u64::from(window) >= used.prompt_tokens_max;
     match listed {
         Some(window) if fits(window) => Some(window),
@@ -141,13 +135,7 @@ fn proven_window(facts: &RuleFacts<'_>, name: &str, used: &FamilyUse, thresholds
 }
 
 /// Raises the window of a variant that is smaller than a request that was answered.
-fn widen(
-    facts: &RuleFacts<'_>,
-    variant: &KeyPath,
-    name: &str,
-    used: &FamilyUse,
-    window: Option<u32>,
-) -> Option<Finding> {
+fn widen(facts: &RuleFacts<'_>, variant: &KeyPath, used: &FamilyUse, window: Option<u32>) -> Option<Finding> {
     let key = variant.child("context_window");
     let now = facts.current.value(&key);
     let listed = now.as_ref().and_then(Value::as_integer)?;
@@ -156,17 +144,17 @@ fn widen(
         Some(line) => Verdict::Hold(format!("`{key}` is set by hand in line {line}")),
         None => Verdict::Propose(Delta { key, from: now, to: Value::from(window) }),
     };
-    Some(finding(name, verdict, largest_prompt(used)))
+    Some(finding(&used.name, verdict, largest_prompt(used)))
 }
 
 fn largest_prompt(used: &FamilyUse) -> Evidence {
-    let FamilyUse { messages, prompt_tokens_max } = *used;
+    let FamilyUse { messages, prompt_tokens_max, .. } = *used;
     Evidence::of(format!("the largest of {messages} requests had {prompt_tokens_max} prompt tokens"), messages)
 }
 
-fn variant(key: &KeyPath, name: &str, family: &ModelFamily, window: u32, used: &FamilyUse) -> Vec<Finding> {
+fn variant(key: &KeyPath, family: &ModelFamily, window: u32, used: &FamilyUse) -> Vec<Finding> {
     let shipped = |what: &str| Evidence {
-        counts: format!("{what} of {name}"),
+        counts: format!("{what} of {}", used.name),
         threshold: Some(family.place.clone()),
         basis: Basis::Shipped,
         ..Evidence::default()
@@ -183,12 +171,11 @@ fn variant(key: &KeyPath, name: &str, family: &ModelFamily, window: u32, used: &
         ),
     ];
     let propose = |(field, to, evidence): (&str, Value, Evidence)| {
-        finding(name, Verdict::Propose(Delta { key: key.child(field), from: None, to }), evidence)
+        finding(&used.name, Verdict::Propose(Delta { key: key.child(field), from: None, to }), evidence)
     };
     values.into_iter().map(propose).collect()
 }
 
-/// The shipped model families.
 pub fn families(data: &Data) -> Result<Vec<ModelFamily>> {
     let file = data.file("models.toml")?;
     let families = file.parsed::<Families>()?.model.into_iter();
@@ -207,7 +194,6 @@ struct Families {
 pub struct ModelFamily {
     /// Name of the variant, in the published spelling.
     pub variant: String,
-    /// Tokenizer profile.
     pub tokenizer: String,
     /// Context window in tokens, where it is known.
     pub context_window: Option<u32>,

@@ -9,9 +9,9 @@ use crate::base::numbers::counted;
 use crate::base::stats::Share;
 use crate::rules::proposal::unpinned;
 use crate::rules::{Rule, RuleFacts, RuleThresholds, Speaks};
+use crate::settings::View;
 use crate::settings::finding::{Delta, Evidence, Finding, Verdict};
 
-/// The rule.
 pub static RULE: Rule = Rule {
     id: "P2",
     file: "p2_agent",
@@ -48,24 +48,20 @@ fn judge(facts: &RuleFacts<'_>, sheet: &RuleThresholds) -> Result<Vec<Finding>> 
     let (calls, all) = (counted(total, "tool call"), counted(sessions.len() as u64, "session"));
     let counts = format!("{} of {calls} are in {of_class} of {all} classed {class}", share.k);
     let evidence = Evidence::of(counts, total).with_share(share).by(sheet.cite("share_min"));
-    Ok(vec![Finding::new(RULE.id, class, verdict(facts, sheet, &thresholds, class, share), evidence)])
+    let verdict = if total < thresholds.calls_min {
+        Verdict::Hold(format!("only {total} tool calls ({})", sheet.cite("calls_min")))
+    } else {
+        verdict(facts.current, class, share.value() >= thresholds.share_min)
+    };
+    Ok(vec![Finding::new(RULE.id, class, verdict, evidence)])
 }
 
-fn verdict(
-    facts: &RuleFacts<'_>,
-    sheet: &RuleThresholds,
-    thresholds: &Thresholds,
-    class: &str,
-    share: Share,
-) -> Verdict {
+fn verdict(current: &View<'_>, class: &str, is_majority: bool) -> Verdict {
     let key = KeyPath::from(["profiles", "agent", "active"]);
-    let now = facts.current.value(&key);
+    let now = current.value(&key);
     let chosen = now.as_ref().and_then(Value::as_str).unwrap_or("auto");
-    if share.n < thresholds.calls_min {
-        return Verdict::Hold(format!("only {} tool calls ({})", share.n, sheet.cite("calls_min")));
-    }
-    if share.value() < thresholds.share_min {
-        return unpinned(facts.current, key, class, "no class has the majority");
+    if !is_majority {
+        return unpinned(current, key, class, "no class has the majority");
     }
     if chosen == class {
         return Verdict::Skip("the file says so already".to_owned());
@@ -74,10 +70,10 @@ fn verdict(
         let reason = "`auto` gives `default` to these sessions anyway";
         return match chosen {
             "auto" => Verdict::Skip(reason.to_owned()),
-            _ => unpinned(facts.current, key, class, reason),
+            _ => unpinned(current, key, class, reason),
         };
     }
-    if chosen != "auto" && facts.current.line_by_hand(&key).is_some() {
+    if chosen != "auto" && current.line_by_hand(&key).is_some() {
         return Verdict::Hold(format!("`profiles.agent.active` is set to \"{chosen}\" by hand"));
     }
     Verdict::Propose(Delta { key, from: now, to: Value::from(class) })

@@ -1,5 +1,4 @@
-//! P3: a data profile for every MCP endpoint that has none yet. And its gate: a profile is written if its format saves tokens
-//! in a replay, and not for its name alone.
+//! P3: a data profile for every MCP endpoint without one; and its gate: its format saves tokens in a replay.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -21,7 +20,6 @@ use crate::settings::finding::{Basis, Delta, Effect, Evidence, Finding, Verdict}
 use crate::settings::resolve::templates_of;
 use crate::settings::{Settings, SettingsFile, View};
 
-/// The rule.
 pub static RULE: Rule = Rule {
     id: "P3",
     file: "p3_data",
@@ -82,8 +80,7 @@ fn judge(facts: &RuleFacts<'_>, sheet: &RuleThresholds) -> Result<Vec<Finding>> 
     Ok(findings)
 }
 
-/// An endpoint that a pattern equal to `endpoint` would match as well: one with a profile of its own, or one that was
-/// called.
+/// An endpoint that a pattern equal to `endpoint` would match too: one that has a profile, or was called.
 fn longer_endpoint(endpoint: &str, patterns: &[(String, String)], facts: &RuleFacts<'_>) -> Option<String> {
     let called = facts.tools.iter().map(|stats| facts.names.text(stats.tool));
     let mut all = patterns.iter().map(|(_, pattern)| pattern.as_str()).chain(called);
@@ -135,15 +132,13 @@ fn preferred(current: &View<'_>, key: KeyPath, endpoint: &str, format: &str) -> 
     }
 }
 
-/// What the replay says of one proposal.
 #[derive(Serialize, Deserialize)]
 struct ProfileVerdict {
     held: Option<String>,
     effect: Option<Effect>,
 }
 
-/// Replays the profiles among the findings over the latest logs with their endpoints, which `read` reads again; what brings
-/// nothing is held.
+/// Replays the proposed profiles over the latest logs, read again by `read`; what saves nothing is held.
 pub fn gate(
     file: &SettingsFile,
     settings: &Settings,

@@ -1,8 +1,5 @@
-//! The gate of what the planner reads: a value model is written where prefetching with it pays on sessions that it was not
-//! mined on, and nowhere else.
-//!
-//! And the gate of R6: what refreshes the numbers of the planner is written if the planner runs and does better with them on the
-//! later sessions.
+//! The gate of value models: one is written only where prefetching with it pays on sessions it was not mined on; and of
+//! R6: refreshed numbers are written if the planner runs and does better with them on later sessions.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -27,7 +24,6 @@ use crate::telemetry::log::{EventLog, RecordedPlan, foreseeable_tokens};
 /// What calls ahead have to reach.
 #[derive(Serialize, Deserialize, Clone, Copy, Debug, Default, PartialEq)]
 pub struct PrefetchBars {
-    /// Share that has to be asked for.
     pub hit_min: f64,
     /// Share of the known answers that may be larger than foreseen by a third.
     pub overrun_max: f64,
@@ -88,21 +84,17 @@ impl Fetched {
 /// What became of mined links on the sessions behind those that they were mined on.
 #[derive(Serialize, Deserialize, Clone, Debug, Default, PartialEq)]
 pub struct Prefetching {
-    /// Sessions that links were mined on.
     pub mined_on: u64,
-    /// Sessions that they were judged on.
     pub judged_on: u64,
     /// Fewer of them judge nothing.
     pub judged_min: u64,
     /// What the calls made ahead have to reach.
     pub bars: PrefetchBars,
-    /// Calls of the judged sessions.
     pub calls: u64,
     /// Of these, named by an earlier answer of their context: no planner spares more.
     pub reachable: u64,
     /// By the tool that answered and the one called ahead, each link on its own.
     pub links: BTreeMap<String, BTreeMap<String, Fetched>>,
-    /// All mined links.
     pub all: Fetched,
     /// The file as it would be with those that pay on their own; what stands in it stays.
     pub paying: Fetched,
@@ -130,7 +122,6 @@ impl Prefetching {
         self.judged_on >= self.judged_min && self.paying.why_not(&self.bars).is_none()
     }
 
-    /// What prefetching would bring at best, in a line.
     pub fn line(&self) -> String {
         let least = self.judged_min;
         if self.judged_on < least {
@@ -166,7 +157,6 @@ impl Prefetching {
     }
 }
 
-/// The switch of the planner.
 pub fn switch() -> KeyPath {
     KeyPath::from(["enrichment", "enabled"])
 }
@@ -176,8 +166,7 @@ pub fn is_on(current: &View<'_>) -> bool {
     current.value(&switch()).and_then(|value| value.as_bool()).unwrap_or(false)
 }
 
-/// Leaves of what T1 proposes the links that pay, and what the planner has to know about their tools; says whether the planner
-/// should run.
+/// Leaves of T1 the links that pay and what the planner needs of their tools; says whether it should run.
 pub fn gate(findings: &mut Vec<Finding>, judged: &Prefetching, current: &View<'_>) {
     let mut concerned: BTreeSet<String> = BTreeSet::new();
     for finding in findings.iter_mut() {
@@ -202,7 +191,6 @@ pub fn gate(findings: &mut Vec<Finding>, judged: &Prefetching, current: &View<'_
     findings.push(whether(judged, !concerned.is_empty(), current));
 }
 
-/// Whether the planner should run.
 fn whether(judged: &Prefetching, has_links: bool, current: &View<'_>) -> Finding {
     let (key, is_on) = (switch(), is_on(current));
     let configured = judged.configured.and_then(|fetched| fetched.why_not(&judged.bars));
@@ -268,9 +256,8 @@ fn in_a_line(value: &Value) -> String {
 /// Why nothing that only the planner reads is written while it is off.
 const IDLE: &str = "no effect: `enrichment.enabled` is false, so that nothing is called ahead with it";
 
-/// Holds what R6 proposes unless it pays beside what R7 proposes. Telemetry holds no values: there nothing can be replayed,
-/// what was recorded has to do, and each proposal says so. And what R7 forbids over logs while the planner is off: it was only
-/// replayed.
+/// Holds what of R6 does not pay beside R7. Telemetry holds no values to replay: there the record has to do, and each
+/// proposal says so. R7's bans over logs are held while the planner is off, which was only replayed.
 pub fn gate_refreshed(
     file: &SettingsFile,
     view: &View<'_>,
@@ -311,8 +298,7 @@ pub fn gate_refreshed(
     Ok(())
 }
 
-/// Holds the typical sizes of R6 that foresee the recorded results of their tool worse than what holds now: that much can be told
-/// without a replay.
+/// Holds typical sizes of R6 that foresee the recorded results worse than those of now: no replay is needed for that.
 fn hold_worse_sizes(
     (file, view): (&SettingsFile, &View<'_>),
     responses: &Responses,
@@ -354,12 +340,10 @@ fn hold_worse_sizes(
     Ok(())
 }
 
-/// Whether a finding is a proposal of a rule.
 fn is_of(finding: &Finding, rule: &Rule) -> bool {
     finding.rule == rule.id && finding.proposed().is_some()
 }
 
-/// One reason for all tools that something is proposed for.
 fn of_tools(findings: &[Finding], reason: &str) -> BTreeMap<String, String> {
     findings.iter().filter_map(of_block).map(|tool| (tool, reason.to_owned())).collect()
 }

@@ -1,6 +1,4 @@
-//! From findings to a file: which changes may be made, how they are made, and how they are shown.
-//!
-//! And which rule a key belongs to where two rules want it: settled once, in `rules/precedence.toml`, for all commands.
+//! From findings to a file: which changes may be made, which rule a key belongs to (`rules/precedence.toml`), and how.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -22,11 +20,9 @@ use crate::settings::{SettingsFile, View, WantedValue, apply, journal_entry, jou
 /// How the first line begins of a file that devboy began.
 const TITLE: &str = "# Read by the devboy pipeline in an MCP host; ";
 
-/// What would be written.
 pub struct Proposal {
     /// All findings; a proposal for a pinned key has become a hold.
     pub findings: Vec<Finding>,
-    /// The new text of the file.
     pub text: String,
     /// The unified diff; empty when nothing changes.
     pub diff: String,
@@ -45,8 +41,7 @@ impl Proposal {
         Ok(Self { findings, text, diff, changed })
     }
 
-    /// The same with a first line that says who reads the file and what it is worth. A file that a person began keeps the
-    /// first line that it has.
+    /// The same under a first line of who reads the file and what it is worth; a person's own first line stays.
     #[must_use]
     pub fn titled(mut self, file: &SettingsFile, worth: &str) -> Self {
         let is_ours = file.text.is_empty() || file.text.starts_with(TITLE);
@@ -59,7 +54,6 @@ impl Proposal {
         self
     }
 
-    /// Whether anything would change.
     pub fn is_change(&self) -> bool {
         !self.diff.is_empty()
     }
@@ -70,8 +64,7 @@ impl Proposal {
     }
 }
 
-/// Holds proposals that may not be made: about names that no API allows, of pinned keys, and of keys that belong to
-/// another rule.
+/// Holds proposals of names that no API allows, of pinned keys, and of keys that another rule owns.
 pub fn settle(view: &View<'_>, precedence: &KeyOwners, mut findings: Vec<Finding>) -> Vec<Finding> {
     drop_fillers(&mut findings);
     hold_unspeakable(&mut findings);
@@ -80,8 +73,7 @@ pub fn settle(view: &View<'_>, precedence: &KeyOwners, mut findings: Vec<Finding
     findings
 }
 
-/// What becomes of a profile that is chosen for all while `leading` has most and is not to be chosen: what devboy chose goes back
-/// to `auto` once another one leads.
+/// What becomes of a profile chosen for all that leads but is not to be chosen: devboy's own choice goes back to `auto`.
 pub fn unpinned(view: &View<'_>, key: KeyPath, leading: &str, why: &str) -> Verdict {
     let now = view.value(&key);
     let chosen = now.as_ref().and_then(Value::as_str).unwrap_or("auto");
@@ -134,8 +126,7 @@ fn pin_words(view: &View<'_>, key: &KeyPath) -> Option<String> {
     Some(format!("`{pin}` is marked `# pin`{overrules}"))
 }
 
-/// Of two rules that want the same key, now or one after the other, the one gets it to which it belongs. Where nobody
-/// settled that, they are reported by name and neither gets it.
+/// Of rules that want one key its owner gets it; where nobody settled that, both are named and neither does.
 fn hold_conflicts(findings: &mut [Finding], precedence: &KeyOwners) {
     let mut wanted: BTreeMap<KeyPath, BTreeSet<&'static str>> = BTreeMap::new();
     for finding in findings.iter() {
@@ -169,8 +160,7 @@ fn complete(findings: &mut Vec<Finding>, file: &SettingsFile, annotations: &Anno
     }
 }
 
-/// Deltas as edits: the keys of an entry that is not there yet become one block. A file without any key begins with its
-/// version.
+/// Deltas as edits: the keys of a new entry become one block, and an empty file begins with its version.
 fn changes(file: &SettingsFile, deltas: &[&Delta]) -> Vec<WantedValue> {
     let mut blocks: BTreeMap<KeyPath, InlineTable> = BTreeMap::new();
     let mut out: Vec<WantedValue> = Vec::new();
@@ -198,7 +188,6 @@ fn entry_of(key: &KeyPath) -> Option<KeyPath> {
     (key.0.len() > length).then(|| KeyPath(key.0[..length].to_vec()))
 }
 
-/// The data file.
 const SHEET: &str = "precedence.toml";
 
 /// Who has which key, and who wrote what stands there.
@@ -238,8 +227,7 @@ impl Row {
 }
 
 impl KeyOwners {
-    /// Reads the table, and from the journal beside the configuration which rule wrote what; `seen_until` is the time of
-    /// the last response that the rules are told of.
+    /// Reads the table, and who wrote what from the journal; `seen_until` is the last response that rules know.
     pub fn load(data: &Data, file: &SettingsFile, seen_until: Option<Millis>) -> Result<Self> {
         let sheet = data.file(SHEET)?;
         let rows = sheet.parsed::<PrecedenceFile>()?.key;

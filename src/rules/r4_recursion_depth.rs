@@ -11,7 +11,6 @@ use crate::rules::responses::EVERYTHING;
 use crate::rules::{Rule, RuleFacts, RuleThresholds, Speaks};
 use crate::settings::finding::{Evidence, Finding, Verdict};
 
-/// The rule.
 pub static RULE: Rule = Rule {
     id: "R4",
     file: "r4_recursion_depth",
@@ -20,7 +19,6 @@ pub static RULE: Rule = Rule {
     judge,
 };
 
-/// The variant that stands in for one that is missing.
 const STAND_IN: &str = "default";
 
 #[derive(Deserialize)]

@@ -20,7 +20,6 @@ use crate::settings::annotations::Annotation;
 use crate::settings::finding::{Delta, Evidence, Finding, Verdict};
 use crate::settings::tool_model::FollowUp;
 
-/// The rule.
 pub static RULE: Rule = Rule {
     id: "R6",
     file: "r6_cost_models",
@@ -64,7 +63,6 @@ fn judge(facts: &RuleFacts<'_>, sheet: &RuleThresholds) -> Result<Vec<Finding>> 
     Ok(facts.observed.tools.iter().flat_map(|seen| tool(seen).run()).collect())
 }
 
-/// The judgement of one tool.
 struct CostModelJudge<'a> {
     facts: &'a RuleFacts<'a>,
     sheet: &'a RuleThresholds,
@@ -245,7 +243,6 @@ impl CostModelJudge<'_> {
     }
 }
 
-/// What becomes of a link.
 enum LinkFate {
     Kept,
     /// With this probability.
@@ -253,13 +250,10 @@ enum LinkFate {
     Removed,
 }
 
-/// Links as they should be.
 #[derive(Default)]
 struct Links {
     tables: Vec<InlineTable>,
-    /// One line for each link that was there.
     words: Vec<String>,
-    /// Steps with the tool.
     steps: u64,
     refreshed: bool,
     removed: bool,

@@ -13,7 +13,6 @@ use crate::rules::tool_keys::{TOOLS, of_new_block};
 use crate::rules::{Rule, RuleFacts, RuleThresholds, Speaks};
 use crate::settings::finding::{Basis, Evidence, Finding, Verdict};
 
-/// The rule.
 pub static RULE: Rule = Rule {
     id: "R7",
     file: "r7_speculation",
@@ -30,8 +29,7 @@ struct Thresholds {
     global_share_min: f64,
 }
 
-/// The findings, one line for each tool that is no longer prefetched and one for the whole: the published words, then what
-/// becomes of the file.
+/// One line per tool that is no longer prefetched and one for the whole: the published words, then what the file becomes.
 pub fn lines(findings: &[Finding]) -> Vec<String> {
     let own = findings.iter().filter(|finding| finding.rule == RULE.id);
     own.filter_map(|finding| Some(format!("{}{FOR_THE_FILE}{}", line(finding)?, meant(finding)))).collect()
@@ -69,10 +67,8 @@ fn line(finding: &Finding) -> Option<String> {
 
 /// How the reason begins if the planner is on (published words).
 const ENABLED: &str = "enrichment already enabled";
-/// What judges prefetches.
 const ANNOTATE: &str = "`devboy annotate`";
 
-/// Responses prefetched.
 #[derive(Clone, Copy, Default)]
 struct Prefetches {
     all: u64,
@@ -93,8 +89,7 @@ impl Prefetches {
         Self { all, judged, used, raced, won, unrecorded }
     }
 
-    /// Why they did not pay, as far as somebody timed them: no more calls were spared than ran for nothing, or twice. Also of
-    /// one that was used the agent's own call ran, if it came too late.
+    /// Why they did not pay: they spared no more calls than ran for nothing or twice (as when a used one came too late).
     fn loss(&self) -> Option<String> {
         let Self { raced, won, unrecorded, .. } = *self;
         let net = 2.0 * (won as f64 + unrecorded.won) - (raced as f64 + unrecorded.raced);
@@ -177,7 +172,6 @@ impl SpeculationJudge<'_> {
         self.forbid(recorded.name(), &finding)
     }
 
-    /// Forbids speculation for a tool.
     fn forbid(&self, name: &str, finding: &dyn Fn(Verdict) -> Finding) -> Finding {
         let block = KeyPath::from([TOOLS, name]);
         let annotation = match of_new_block(self.facts, name) {

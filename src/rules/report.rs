@@ -18,8 +18,7 @@ use crate::settings::claude::levers::{Lever, LeverUse, Levers, SettingsScope};
 use crate::settings::entries::BillForecast;
 use crate::settings::finding::{Effect, Evidence, Finding, Verdict};
 
-/// Writes the evidence of every proposed change; with `explain` also what was held and skipped. Neighbouring changes
-/// with the same evidence share it.
+/// Writes the evidence of every change, once for neighbours that share it; `explain` adds what was held and skipped.
 pub fn write(out: &mut dyn Write, findings: &[Finding], explain: bool) -> Result<()> {
     let told: Vec<(String, String)> = findings.iter().filter_map(|finding| told(finding, explain)).collect();
     for (index, (what, why)) in told.iter().enumerate() {
@@ -50,7 +49,6 @@ fn told(finding: &Finding, explain: bool) -> Option<(String, String)> {
     Some((what, evidence_words(evidence) + &effect.unwrap_or_default()))
 }
 
-/// What a finding would do, or is expected to.
 fn effect_of(finding: &Finding) -> Option<String> {
     finding.effect.as_ref().map(effect_words).or_else(|| finding.forecast.as_ref().map(forecast_words))
 }
@@ -68,7 +66,6 @@ pub fn table(findings: &[Finding]) -> Table {
         .table()
 }
 
-/// Writes a unified diff, in colour if asked for.
 pub fn write_diff(out: &mut dyn Write, diff: &str, colored: bool) -> Result<()> {
     for line in diff.lines() {
         let color = match line.as_bytes().first() {
@@ -186,7 +183,6 @@ fn short(value: &toml_edit::Value) -> String {
     }
 }
 
-/// The findings for JSON, all of them.
 pub fn json(findings: &[Finding]) -> Value {
     findings.iter().map(finding_json).collect()
 }
@@ -234,7 +230,6 @@ fn finding_json(finding: &Finding) -> Value {
     out
 }
 
-/// A TOML value as JSON.
 pub fn plain(value: &toml_edit::Value) -> Value {
     Value::deserialize(value.clone().into_deserializer()).expect("JSON holds all that stands in a configuration")
 }

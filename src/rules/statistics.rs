@@ -1,5 +1,4 @@
-//! The statistics that rules stand on: their numbers, and how well they held on sessions that came later,
-//! as a table and as JSON.
+//! The statistics that rules stand on, and how well they held on later sessions, as a table and as JSON.
 
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -17,11 +16,8 @@ use crate::report::numbers::{counted, date, known, percent, thousands};
 use crate::report::table::{Table, TableBuilder};
 use crate::rules::t1_tools;
 
-/// Name of the bounds of follow-up probabilities.
 pub const FOLLOW_UPS: &str = "follow-up bounds";
-/// Name of typical sizes.
 pub const TYPICAL: &str = "typical sizes";
-/// Name of largest sizes.
 pub const LARGEST: &str = "largest sizes";
 
 /// `rules/backtest.toml`.
@@ -51,13 +47,11 @@ pub struct Effects {
 }
 
 impl Effects {
-    /// The time that a forecast is about.
     pub fn horizon_ms(&self) -> Millis {
         self.horizon_weeks * WEEK_MS
     }
 }
 
-/// How follow-ups are bounded and judged.
 pub fn numbers(data: &Data) -> Result<FollowUpThresholds> {
     let BacktestThresholds {
         known_min, later_min, responses_max, weeks_max, tolerance, resampling, follow_ups, ..
@@ -66,7 +60,6 @@ pub fn numbers(data: &Data) -> Result<FollowUpThresholds> {
     Ok(FollowUpThresholds { backtest, bounds: follow_ups, links: t1_tools::link_numbers(data)? })
 }
 
-/// How effects are predicted and judged.
 pub fn effects(data: &Data) -> Result<Effects> {
     Ok(data.parsed::<BacktestThresholds>("backtest.toml")?.effects)
 }
@@ -82,7 +75,6 @@ pub fn coverage(follow_ups: &FollowUps, sizes: &SizesBySession, numbers: &Follow
     ]
 }
 
-/// A row for each statistic.
 pub fn table(rows: &[PromiseCoverage]) -> Table {
     TableBuilder::of(rows)
         .text("statistic", |row| row.statistic.clone())
@@ -101,7 +93,6 @@ fn of(count: u64, unit: &str) -> String {
     unit.strip_suffix('s').map_or_else(|| format!("{} {unit}", thousands(count)), |one| counted(count, one))
 }
 
-/// What stands behind the table.
 pub fn notes(tolerance: f64) -> [String; 3] {
     [
         "each week: what the sessions before it said, held against all sessions behind it".to_owned(),
@@ -116,7 +107,6 @@ pub fn notes(tolerance: f64) -> [String; 3] {
     ]
 }
 
-/// Everything.
 pub fn json(rows: &[PromiseCoverage]) -> Value {
     let row = |row: &PromiseCoverage| {
         let share = row.share();

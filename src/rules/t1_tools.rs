@@ -1,5 +1,4 @@
-//! T1: value models of the tools that were used: sizes, latencies and follow-ups from the logs. What the shipped annotation
-//! says besides is added where a block is new.
+//! T1: value models of used tools from the logs, completed by what is shipped where a block is new.
 
 use std::collections::BTreeMap;
 
@@ -21,7 +20,6 @@ use crate::settings::annotations::{Annotation, is_plain_name};
 use crate::settings::finding::{Evidence, Finding, Verdict};
 use crate::settings::tool_model::FollowUp;
 
-/// The rule.
 pub static RULE: Rule = Rule {
     id: "T1",
     file: "t1_tools",
@@ -30,7 +28,6 @@ pub static RULE: Rule = Rule {
     judge,
 };
 
-/// The numbers of its sheet.
 pub fn link_numbers(data: &Data) -> Result<LinkNumbers> {
     RuleThresholds::of(RULE.file, data)?.thresholds()
 }
@@ -204,7 +201,6 @@ impl ToolJudge<'_> {
         here.max_by(|a, b| (a.top3, a.hits).cmp(&(b.top3, b.hits)).then_with(|| b.extractor.cmp(&a.extractor)))
     }
 
-    /// Where the projection of a link comes from.
     fn projection_words(&self, link: &FollowUp) -> Option<String> {
         let projection = link.projection.as_ref()?;
         Some(match self.mined(&link.tool) {
@@ -219,7 +215,6 @@ fn in_short(q: f64) -> String {
     if q < 0.001 { "< 0.001".to_owned() } else { format!("{q:.3}") }
 }
 
-/// Per following tool, its strongest lag.
 fn strongest_lags<'e>(edges: &[&'e FollowUpCount]) -> impl Iterator<Item = (&'e FollowUpCount, Share)> {
     let mut pairs: BTreeMap<Sym, Vec<&FollowUpCount>> = BTreeMap::new();
     for edge in edges {

@@ -12,7 +12,6 @@ use crate::rules::{Rule, RuleFacts, RuleThresholds, Speaks};
 use crate::settings::annotations::is_plain_name;
 use crate::settings::finding::{Evidence, Finding, Verdict};
 
-/// The rule.
 pub static RULE: Rule = Rule {
     id: "T2",
     file: "t2_fields",
@@ -56,7 +55,6 @@ fn of_tool(facts: &RuleFacts<'_>, sheet: &RuleThresholds, numbers: &GroupNumbers
     found
 }
 
-/// The finding of one group; none of an empty one.
 fn finding<'f>(
     facts: &RuleFacts<'_>,
     sheet: &RuleThresholds,

@@ -8,7 +8,6 @@ use crate::base::data::{Data, PUBLISHED_ANNOTATIONS};
 use crate::base::error::Result;
 use crate::settings::tool_model::ToolModel;
 
-/// All shipped annotations.
 #[derive(Debug, Default)]
 pub struct Annotations {
     files: Vec<(String, AnnotationFile)>,
@@ -24,7 +23,6 @@ struct AnnotationFile {
     tools: BTreeMap<String, ToolModel>,
 }
 
-/// An annotation and the file it stands in.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Annotation {
     /// The value model; names of other tools in it are live names.
@@ -34,13 +32,11 @@ pub struct Annotation {
 }
 
 impl Annotations {
-    /// Reads all annotation files.
     pub fn load(data: &Data) -> Result<Self> {
         Self::of_files(data, Data::names_in("annotations"))
     }
 
-    /// The annotations as they were published, for comparison: those of Claude Code's own tools, since the published host
-    /// never took in a provider's.
+    /// The published annotations, for comparison: Claude Code's own tools only, as the host took in no provider's.
     pub fn published() -> Result<Self> {
         Self::of_files(&Data::default(), std::iter::once(PUBLISHED_ANNOTATIONS))
     }

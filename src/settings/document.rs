@@ -15,15 +15,13 @@ use crate::settings::schema::{SchemaNode, SettingKind, is_not_positive, quoted};
 use crate::settings::write::read_if_present;
 use crate::settings::{CURRENT_VERSION, Effective, effective, lines, outline, schema, values};
 
-/// A read and checked `pipeline_config.toml`. Nothing in it is ever replaced by defaults: a file that cannot be
-/// understood is an error.
+/// A checked `pipeline_config.toml`. What cannot be understood is an error; defaults never replace it.
 #[derive(Debug, Clone)]
 pub struct SettingsFile {
     /// Where the file is, or would be.
     pub path: PathBuf,
     /// Its bytes; empty when there is no file.
     pub text: String,
-    /// Whether there is a file.
     pub existed: bool,
     /// The version that the file states; 4 when it states none.
     pub schema_version: u32,
@@ -55,7 +53,6 @@ impl SettingsFile {
         self.warnings.sort_by_key(|warning| warning.line);
     }
 
-    /// The file that is not there yet.
     pub fn missing(path: &Path) -> Self {
         Self {
             path: path.to_owned(),
@@ -118,7 +115,6 @@ pub(super) fn at_line(path: &Path, line: usize, message: &str) -> String {
     format!("{}:{line}: {message}", path.shown())
 }
 
-/// The error of a file that is no TOML.
 pub fn syntax_error(path: &Path, text: &str, cause: &toml_edit::TomlError) -> Error {
     let line = cause.span().map_or(1, |span| lines::number(text, span.start));
     let what = cause.message().lines().collect::<Vec<_>>().join(", ");
@@ -138,11 +134,8 @@ const SUGGESTIONS_MAX: usize = 100;
 /// Something in the file that has no effect, or not the effect its author expects.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Warning {
-    /// 1-based line.
     pub line: usize,
-    /// The key, spelled as in TOML.
     pub key: String,
-    /// What is odd about it.
     pub message: String,
     /// The key that was probably meant.
     pub suggestion: Option<String>,
@@ -150,7 +143,6 @@ pub struct Warning {
 
 struct OutlineCheck<'f> {
     outline: &'f DocumentOutline,
-    /// By line.
     problems: Vec<(usize, String)>,
     warnings: Vec<Warning>,
 }

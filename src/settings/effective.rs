@@ -1,9 +1,8 @@
 //! The configuration that really holds: the user's file laid over the built-in tree, with the origin of every value;
-//! the same with some values replaced, in memory only, where pins do not hold since nothing is written; and as rules
-//! see it: what holds, what a person wrote, what is pinned.
+//! with some values replaced in memory, where no pin holds; and as rules see it: what a person wrote or pinned.
 //!
-//! Maps are merged entry by entry and field by field, so that one overridden variant keeps its siblings. Older versions
-//! need no step of their own: a section that the file lacks is the built-in one.
+//! Maps are merged field by field, so that an overridden variant keeps its siblings; what a file lacks is built in, so
+//! that older versions need no step of their own.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -25,19 +24,15 @@ use crate::settings::{Settings, SettingsFile, schema, values};
 static BUILT_IN: LazyLock<Value> = LazyLock::new(|| shipped(include_str!("../../rules/settings/defaults.toml")));
 static FALLBACKS: LazyLock<Value> = LazyLock::new(|| shipped(include_str!("../../rules/settings/fallbacks.toml")));
 
-/// Where a value comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Origin {
-    /// Built in.
     Default,
-    /// The user's file.
     File {
         /// 1-based line.
         line: usize,
     },
 }
 
-/// The resolved configuration.
 #[derive(Debug, Clone)]
 pub struct Effective {
     /// All values, typed.
@@ -80,7 +75,6 @@ fn odd(file: &SettingsFile, cause: &toml_edit::de::Error) -> Error {
     Error::failed(format!("{}: the configuration does not fit together: {cause}", file.path.shown()))
 }
 
-/// The built-in tree as one value.
 pub(super) fn built_in_tree() -> &'static Value {
     &BUILT_IN
 }
@@ -173,8 +167,7 @@ fn shipped(text: &str) -> Value {
     values::plain(&Value::InlineTable(document.into_table().into_inline_table()))
 }
 
-/// The settings that would hold if these keys had these values. An error if a key is unknown or a value does not fit
-/// it.
+/// The settings if these keys had these values. An error if a key is unknown or a value does not fit.
 pub fn what_if(file: &SettingsFile, changes: &[(KeyPath, Value)]) -> Result<Settings> {
     let mut tree = file.tree.clone();
     for (key, value) in changes {

@@ -1,5 +1,4 @@
-//! What the tuning journal holds: one entry for each configuration that devboy wrote, with every changed key, its
-//! evidence and what the change was expected to save.
+//! What the tuning journal holds: an entry for each writing, with changed keys, evidence and forecasts.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,20 +11,16 @@ use crate::settings::finding::{Effect, Finding};
 /// Entries in the order in which they were written.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Journal {
-    /// All that could be read.
     pub entries: Vec<JournalEntry>,
     /// Lines that hold no entry, from 1.
     pub damaged_lines: Vec<usize>,
 }
 
-/// One written configuration.
 #[derive(Serialize, Deserialize, Clone, Debug, PartialEq, Default)]
 pub struct JournalEntry {
     /// Eight hex digits that name it.
     pub id: String,
-    /// When it was written.
     pub at_ms: Millis,
-    /// Version of devboy.
     pub tool_version: String,
     /// The command: "tune analyze".
     pub command: String,
@@ -45,14 +40,12 @@ pub struct JournalEntry {
     pub after_sha: String,
     /// Whether there was a file before.
     pub existed: bool,
-    /// The keys that changed.
     pub changes: Vec<JournalChange>,
     /// What all of it together was expected to save, if it was replayed.
     pub predicted: Option<Predicted>,
     /// What all of it together was expected to change of the bill, if it was simulated and is more than one change.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub together: Option<BillForecast>,
-    /// The entry that this one takes back.
     pub undoes: Option<String>,
     /// How to get from the text after to the text before, byte for byte.
     pub restore: Option<Restore>,
@@ -76,13 +69,10 @@ pub enum SettingsReach {
 /// A line that says what became of a pending entry.
 #[derive(Serialize, Deserialize, Clone, Debug, PartialEq, Eq)]
 pub struct SettledEntry {
-    /// The entry.
     pub settles: String,
-    /// Whether the configuration was written.
     pub written: bool,
 }
 
-/// What the rules read.
 #[derive(Serialize, Deserialize, Clone, Debug, PartialEq, Default)]
 pub struct RuleInputs {
     /// Where it came from: "telemetry" or "logs".
@@ -96,13 +86,11 @@ pub struct RuleInputs {
     pub until_ms: Option<Millis>,
 }
 
-/// One changed key.
 #[derive(Serialize, Deserialize, Clone, Debug, PartialEq, Default)]
 pub struct JournalChange {
     /// Id of the rule; empty for a key that changed in the wake of others.
     #[serde(default)]
     pub rule: String,
-    /// The key, spelled as in TOML.
     pub key: String,
     /// What stood in the file before, as TOML; none if nothing did.
     pub old: Option<String>,
@@ -117,7 +105,6 @@ pub struct JournalChange {
     /// Observations behind it.
     #[serde(default)]
     pub n: u64,
-    /// The threshold, with its place.
     pub threshold: Option<String>,
     /// Its share of what all changes of the entry were expected to save more, if it was replayed.
     pub effect: Option<ExpectedEffect>,
@@ -126,24 +113,20 @@ pub struct JournalChange {
     pub forecast: Option<BillForecast>,
 }
 
-/// What a change of Claude Code's settings was expected to do to the bill: told on sessions that it was not chosen on, so
-/// that it can be held against what comes.
+/// What a change of Claude Code's settings should do to the bill, told on sessions it was not chosen on.
 #[derive(Serialize, Deserialize, Clone, Debug, PartialEq)]
 pub struct BillForecast {
     /// The requests that it concerns: `main`, `subagents` or `all`.
     pub part: String,
-    /// The projects that decide it themselves (set it, or switch it off), also those without a session yet: the file does not reach
-    /// their sessions, and nothing is told of them.
+    /// Projects, also without a session yet, that set it or switch it off themselves: the file does not reach them.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub without: BTreeSet<Id>,
     /// Cost with it over cost without, less one, of these requests; rereading of what is lost is paid for.
     pub change: f64,
     /// Lower end of the 95 % interval over sessions.
     pub lower: f64,
-    /// Upper end.
     pub upper: f64,
-    /// The same change as a share of the whole bill of all later sessions, of those of `without` too: shares of settings that do
-    /// not reach the same projects add up.
+    /// The same as a share of the bill of all later sessions, whichever projects a setting reaches: these add up.
     pub of_bill: f64,
     /// Dollars of these sessions that it would have saved; none where nothing has a price.
     pub usd: Option<f64>,
@@ -170,8 +153,7 @@ pub struct BillForecast {
 /// A setting as one of several that are proposed: what each does by itself overlaps.
 #[derive(Serialize, Deserialize, Clone, Copy, Debug, PartialEq)]
 pub struct BesideOthers {
-    /// Its share of what all of them do, of the whole bill: the mean of alone and as the last one, the rest split by how far
-    /// these are apart. The shares of all add up.
+    /// Its share of what all do: the mean of alone and last, the rest split by their distance; shares add up.
     pub of_bill: f64,
     /// The same in dollars; none where nothing has a price.
     pub usd: Option<f64>,
@@ -206,11 +188,9 @@ pub struct Restore {
     pub at: usize,
     /// Its length in the text after, in bytes.
     pub put: usize,
-    /// What stood there before.
     pub taken: String,
 }
 
-/// What became of an entry.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct EntryStanding {
     /// Positions of the later entries that take it back and hold themselves.
@@ -257,7 +237,6 @@ impl Journal {
         self
     }
 
-    /// How each entry stands now.
     pub fn standings(&self) -> Vec<EntryStanding> {
         let mut standings: Vec<EntryStanding> = vec![EntryStanding::default(); self.entries.len()];
         let mut undos_of: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
@@ -355,12 +334,10 @@ impl EntryStanding {
 pub const CLAUDE_SETTINGS: &str = "claude-settings";
 
 impl JournalEntry {
-    /// Whether it is about settings of Claude Code.
     pub fn is_about_claude(&self) -> bool {
         self.target.as_deref() == Some(CLAUDE_SETTINGS)
     }
 
-    /// What it did to a key.
     pub fn change(&self, key: &str) -> Option<&JournalChange> {
         self.changes.iter().find(|change| change.key == key)
     }
@@ -371,8 +348,7 @@ impl JournalEntry {
 }
 
 impl JournalChange {
-    /// What a finding says about the key that it proposes to change; none if it proposes nothing. The values are filled
-    /// in from the files.
+    /// What a finding proposes for its key; none if nothing. The values are filled in from the files.
     pub fn of(finding: &Finding) -> Option<Self> {
         let delta = finding.proposed()?;
         let evidence = &finding.evidence;
@@ -410,7 +386,6 @@ impl Predicted {
 }
 
 impl Restore {
-    /// Where two texts differ.
     pub fn between(before: &str, after: &str) -> Self {
         let same = |(left, right): &(char, char)| left == right;
         let length = |pair: (char, char)| pair.0.len_utf8();

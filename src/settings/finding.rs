@@ -29,7 +29,6 @@ impl Delta {
 #[derive(Clone, Debug)]
 #[expect(clippy::large_enum_variant, reason = "a run has a few hundred findings")]
 pub enum Verdict {
-    /// Change this.
     Propose(Delta),
     /// The data would speak for (or against) a change, but something stands in the way.
     Hold(String),
@@ -45,7 +44,6 @@ pub enum Verdict {
     Hint(String),
 }
 
-/// Why.
 #[derive(Clone, Debug, Default)]
 pub struct Evidence {
     /// Counts in words: "180 of 400 responses repeat". One line for each part of a value that has parts.
@@ -79,7 +77,6 @@ impl Evidence {
     }
 }
 
-/// What a figure rests on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, strum::IntoStaticStr)]
 #[strum(const_into_str, serialize_all = "snake_case")]
 pub enum Basis {
@@ -99,9 +96,7 @@ pub struct Finding {
     pub rule: &'static str,
     /// What it is about: a model, a tool, an endpoint.
     pub subject: String,
-    /// The conclusion.
     pub verdict: Verdict,
-    /// Why.
     pub evidence: Evidence,
     /// What the change would do, if it was replayed.
     pub effect: Option<Effect>,
@@ -115,7 +110,6 @@ impl Finding {
         Self { rule, subject: subject.into(), verdict, evidence, effect: None, forecast: None }
     }
 
-    /// The change that it proposes.
     pub fn proposed(&self) -> Option<&Delta> {
         match &self.verdict {
             Verdict::Propose(delta) => Some(delta),

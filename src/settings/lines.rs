@@ -2,12 +2,10 @@
 
 use std::ops::Range;
 
-/// The 1-based line of an offset.
 pub(super) fn number(text: &str, offset: usize) -> usize {
     1 + text.bytes().take(offset).filter(|byte| *byte == b'\n').count()
 }
 
-/// Where the line of `offset` starts.
 pub(super) fn start(text: &str, offset: usize) -> usize {
     text[..offset].rfind('\n').map_or_else(|| after_mark(text).min(offset), |position| position + 1)
 }
@@ -22,7 +20,6 @@ pub(super) fn after_mark(text: &str) -> usize {
     if text.starts_with('\u{feff}') { '\u{feff}'.len_utf8() } else { 0 }
 }
 
-/// The line ending that the text uses.
 pub(super) fn ending(text: &str) -> &'static str {
     match text.find('\n') {
         Some(position) if text[..position].ends_with('\r') => "\r\n",
@@ -30,7 +27,6 @@ pub(super) fn ending(text: &str) -> &'static str {
     }
 }
 
-/// The blanks in front of the line of `offset`.
 pub(super) fn indent(text: &str, offset: usize) -> &str {
     let line = &text[start(text, offset)..offset];
     &line[..line.len() - line.trim_start_matches([' ', '\t']).len()]
@@ -59,8 +55,7 @@ pub(super) fn comments_above(text: &str, offset: usize) -> impl Iterator<Item = 
     })
 }
 
-/// The start of the line after `offset`, moved past lines of comment that belong to what stands above: those that a
-/// blank line or the end of the text follows.
+/// The line after `offset` and past comments that belong above: a blank line or the end follows them.
 pub(super) fn after_attached_comments(text: &str, line_start: usize) -> usize {
     let mut position = line_start;
     while position < text.len() && is_comment(&text[position..next(text, position)]) {

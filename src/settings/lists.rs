@@ -20,7 +20,6 @@ pub(super) fn differ_in_fields_only(old: &Value, new: &Value) -> bool {
     !old.is_empty() && old.len() == new.len() && old.iter().zip(&new).all(matches)
 }
 
-/// Sets the fields of every element in place.
 pub(super) fn update_fields(draft: &mut DocumentDraft<'_>, list: &KeyPath, new: &Value) -> Result<()> {
     tables(new).into_iter().enumerate().try_for_each(|(position, fields)| {
         let element = list.child(position.to_string());
@@ -28,8 +27,7 @@ pub(super) fn update_fields(draft: &mut DocumentDraft<'_>, list: &KeyPath, new: 
     })
 }
 
-/// Brings a list that is written as `[[list]]` blocks to the new elements: those no longer wanted go, those that stay
-/// are edited where they are, new ones come last.
+/// Brings `[[list]]` blocks to the new elements: unwanted ones go, others are edited in place, new ones come last.
 pub(super) fn update_blocks(draft: &mut DocumentDraft<'_>, list: &KeyPath, new: &Value) -> Result<()> {
     let old = draft.get(list).unwrap_or_else(|| Value::Array(toml_edit::Array::new()));
     let mut wanted: Vec<_> = tables(new).into_iter().map(Some).collect();

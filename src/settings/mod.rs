@@ -6,8 +6,7 @@
 
 pub mod annotations;
 pub mod claude {
-    //! Owns Claude Code's own `settings.json`: which levers it has, where its files are and which of them wins, and how one is
-    //! changed without disturbing a byte that nobody asked to change.
+    //! Claude Code's own `settings.json`: its levers, its files and which wins, and changes that disturb no other byte.
 
     pub mod file;
     pub mod layers;

@@ -1,9 +1,6 @@
-//! Where every key of a document stands in its text, as one flat list in file order; and `# pin`, the mark by which a
-//! person keeps devboy's hands off a key.
-//!
-//! Headers, dotted keys, inline tables and lists of tables all become [`Site`]s, so that the rest of the module asks
-//! one question ("which sites lie under this path?") instead of walking five kinds of syntax. Sites and lines are
-//! looked up, never searched for, so that a file of many keys costs no more than its length.
+//! Where every key of a document stands in its text, in file order; and `# pin`, by which a person keeps devboy's hands
+//! off a key. Headers, dotted keys, inline tables and lists of tables all become [`Site`]s, to be asked one question
+//! ("which lie under this path?") and looked up, not searched for.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -13,7 +10,6 @@ use toml_edit::{Document, InlineTable, Item, Key, Table, Value};
 use crate::base::key_path::KeyPath;
 use crate::settings::lines::{comment_after, comments_above};
 
-/// How a site is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum SiteForm {
     /// `[a.b]`
@@ -28,7 +24,6 @@ pub(super) enum SiteForm {
     Element,
 }
 
-/// One written key.
 #[derive(Debug, Clone)]
 pub(super) struct Site {
     pub(super) path: KeyPath,
@@ -39,7 +34,6 @@ pub(super) struct Site {
     pub(super) value: Range<usize>,
     /// The header or inline table that the key is written in.
     pub(super) host: KeyPath,
-    /// Whether the value is an inline table.
     pub(super) is_inline_table: bool,
 }
 
@@ -54,7 +48,6 @@ pub(super) struct DocumentOutline {
 }
 
 impl DocumentOutline {
-    /// Lists the sites of a parsed document.
     pub(super) fn of(document: &Document<String>) -> Self {
         let mut outline = Self::default();
         outline.table(document.as_table(), &KeyPath::default(), &KeyPath::default());
@@ -66,7 +59,6 @@ impl DocumentOutline {
         outline
     }
 
-    /// All sites.
     pub(super) fn sites(&self) -> &[Site] {
         &self.sites
     }
@@ -95,7 +87,6 @@ impl DocumentOutline {
         Some(1 + self.line_starts.partition_point(|&start| start <= site.start))
     }
 
-    /// Whether the key is a list, and so has elements for children.
     pub(super) fn is_list(&self, path: &KeyPath) -> bool {
         let is_element = |site: &&Site| matches!(site.form, SiteForm::Element | SiteForm::ListHeader);
         self.under(path).filter(is_element).any(|site| site.path.parent().as_ref() == Some(path))

@@ -1,6 +1,4 @@
-//! Answers questions about the configuration: what holds for this endpoint, this model, this kind of session.
-//!
-//! Pure functions, so that the replay, the rules and `tune show` cannot disagree.
+//! Answers of the configuration: pure functions, on which replay, rules and `tune show` cannot disagree.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
@@ -45,7 +43,6 @@ struct FileSearch {
     min_read_share: f64,
 }
 
-/// How a session works.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, strum::IntoStaticStr)]
 #[strum(const_into_str, serialize_all = "snake_case")]
 #[serde(rename_all = "snake_case")]
@@ -73,8 +70,7 @@ pub fn classify_agent(events: u64, reads: u64, compactions: u64) -> AgentClass {
 }
 
 impl Settings {
-    /// The model profile: the active one, else the one of the session's model id: by its name, by its name apart from vendor,
-    /// date and separators, or the one for all others.
+    /// The model profile: the active one, else that of the model id, exact or without vendor and date, or the rest's.
     pub fn llm_variant_for(&self, model_id: Option<&str>) -> LlmProfile {
         let Axis { active, variants } = &self.profiles.llm;
         let found = self.llm_variant(named(active).or(model_id).unwrap_or(DEFAULT));
@@ -110,8 +106,7 @@ impl Settings {
         found.cloned().unwrap_or_else(|| bare("agent"))
     }
 
-    /// The data profile: the active one whatever the endpoint is, else the first by name whose pattern is the endpoint
-    /// or a prefix of it.
+    /// The data profile: the active one, else the first by name whose pattern is the endpoint or begins it.
     pub fn data_variant_for(&self, endpoint: &str) -> Option<(&str, &DataProfile)> {
         let axis = &self.profiles.data;
         let found = match named(&axis.active) {
@@ -127,7 +122,6 @@ impl Settings {
         by_data.or_else(|| self.template_for(endpoint))
     }
 
-    /// The template of an endpoint.
     pub fn template_for(&self, endpoint: &str) -> Option<&str> {
         let own = self.endpoint_overrides.get(endpoint).and_then(|own| own.template_id.as_ref());
         own.or_else(|| self.templates.endpoint_overrides.get(endpoint)).map(String::as_str)
@@ -173,8 +167,7 @@ impl Settings {
     }
 }
 
-/// The keys that say the same of an endpoint, of its tool, or of all: the one that is written takes the meaning from the
-/// others. `tools` tells the tool of an endpoint class.
+/// The keys that say the same of an endpoint, its tool or all; a written one takes the meaning from the others.
 pub fn overruled(key: &KeyPath, tools: &BTreeMap<String, String>) -> Vec<KeyPath> {
     let segments: Vec<&str> = key.0.iter().map(String::as_str).collect();
     match segments[..] {
@@ -219,10 +212,8 @@ pub(super) fn named(active: &str) -> Option<&str> {
     (!active.is_empty() && active != AUTO).then_some(active)
 }
 
-/// A name that no variant has.
 #[derive(Debug, Clone)]
 pub struct UnknownVariant {
-    /// The key that names it.
     pub key: KeyPath,
     /// What is wrong, with the names that there are.
     pub message: String,
@@ -230,14 +221,9 @@ pub struct UnknownVariant {
     pub instead: String,
 }
 
-fn unknown<P>(
-    key: KeyPath,
-    name: Option<&str>,
-    variants: &BTreeMap<String, P>,
-    instead: &str,
-) -> Option<UnknownVariant> {
-    let name = name.filter(|name| !variants.contains_key(*name))?;
-    let known = variants.keys().map(String::as_str).collect::<Vec<_>>().join(", ");
+fn unknown<P>(key: KeyPath, name: Option<&str>, all: &BTreeMap<String, P>, instead: &str) -> Option<UnknownVariant> {
+    let name = name.filter(|name| !all.contains_key(*name))?;
+    let known = all.keys().map(String::as_str).collect::<Vec<_>>().join(", ");
     let message = format!("`{key}` is {name:?}, which no variant is called ({known})");
     Some(UnknownVariant { key, message, instead: instead.to_owned() })
 }

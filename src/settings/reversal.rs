@@ -1,5 +1,4 @@
-//! Takes back what a journal entry says was written: exactly where nothing else changed since, else key by key, and
-//! never over what a person did in the meantime.
+//! Takes back a journal entry: exactly if nothing else changed since, else by key, never over a person's work.
 
 use std::collections::BTreeSet;
 
@@ -16,7 +15,6 @@ use crate::settings::{schema, values};
 /// What taking an entry back comes to.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Reversal {
-    /// The new text of the file.
     pub text: String,
     /// The changes that are taken back.
     pub undone: Vec<JournalChange>,
@@ -28,10 +26,8 @@ pub struct Reversal {
     pub is_edited: bool,
 }
 
-/// A key that stays as it is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KeptKey {
-    /// The key, spelled as in TOML.
     pub key: String,
     /// Why, to follow the key: "is marked `# pin`".
     pub reason: String,
@@ -66,7 +62,6 @@ pub(super) fn changed_since(found: Option<String>, is_old: bool, new: Option<&st
     }
 }
 
-/// One change to take back.
 struct ReversalStep<'e> {
     key: KeyPath,
     old: Option<Value>,

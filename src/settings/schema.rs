@@ -1,5 +1,4 @@
-//! What may stand in the configuration: the rules of `rules/settings/schema.toml` as a tree that can be walked, which
-//! versions of the schema exist, and which sections each of them brought.
+//! What may stand in the configuration (`rules/settings/schema.toml`) as a tree, and the schema's versions.
 
 use std::path::Path;
 use std::sync::LazyLock;
@@ -17,18 +16,22 @@ static ROOT: LazyLock<SchemaNode> = LazyLock::new(|| {
     table_node(document.as_table())
 });
 
-/// One place in the schema.
 #[derive(Debug)]
 pub(super) enum SchemaNode {
     /// Named keys in order, and what any other key leads to.
-    Table { fields: Vec<(String, Self)>, each: Option<Box<Self>> },
-    /// A list of tables.
+    Table {
+        fields: Vec<(String, Self)>,
+        each: Option<Box<Self>>,
+    },
     List(Box<Self>),
     /// A value; an idle one is accepted and changes nothing.
-    Leaf { kind: SettingKind, required: bool, idle: bool },
+    Leaf {
+        kind: SettingKind,
+        required: bool,
+        idle: bool,
+    },
 }
 
-/// What a value may be.
 #[derive(Debug)]
 pub(super) enum SettingKind {
     Bool,
@@ -47,12 +50,10 @@ pub(super) enum SettingKind {
         instead: f64,
     },
     OneOf(Vec<String>),
-    /// The known words of an open list.
     Word(Vec<String>),
 }
 
 impl SchemaNode {
-    /// The whole schema.
     pub(super) fn root() -> &'static Self {
         &ROOT
     }
@@ -69,12 +70,10 @@ impl SchemaNode {
         }
     }
 
-    /// The node at `path`.
     pub(super) fn find(&self, path: &KeyPath) -> Option<&Self> {
         path.0.iter().try_fold(self, |node, segment| node.child(segment))
     }
 
-    /// The named keys of a table.
     pub(super) fn names(&self) -> Vec<&str> {
         match self {
             Self::Table { fields, .. } => fields.iter().map(|(name, _)| name.as_str()).collect(),
@@ -82,13 +81,11 @@ impl SchemaNode {
         }
     }
 
-    /// Where a key stands among its siblings.
     pub(super) fn rank(&self, key: &str) -> usize {
         self.names().iter().position(|name| *name == key).unwrap_or(usize::MAX)
     }
 
-    /// The value as the published schema would hold it: fractions in single precision, and floats even where the file
-    /// has an integer.
+    /// The value as the published schema holds it: floats in single precision, even for integers of the file.
     pub(super) fn normal(&self, value: &Value) -> Value {
         match (self, value) {
             (Self::Leaf { kind: SettingKind::PositiveFloat { instead }, .. }, _) if is_not_positive(value) => {
@@ -168,7 +165,6 @@ pub(super) fn is_placeholder(name: &str) -> bool {
     name.starts_with('<')
 }
 
-/// Whether it is a number that is not above 0.
 pub(super) fn is_not_positive(value: &Value) -> bool {
     finite(value).is_some_and(|number| number <= 0.0)
 }
@@ -236,13 +232,10 @@ pub fn is_idle(key: &KeyPath) -> bool {
     matches!(SchemaNode::root().find(key), Some(SchemaNode::Leaf { idle: true, .. }))
 }
 
-/// The version that devboy writes.
 pub const CURRENT_VERSION: u32 = 4;
 
-/// The oldest version that devboy reads.
 pub const OLDEST_VERSION: u32 = 1;
 
-/// The key that holds the version.
 pub(super) fn key() -> KeyPath {
     KeyPath::from(["schema_version"])
 }

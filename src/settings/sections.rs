@@ -1,5 +1,4 @@
-//! The sections of the configuration as types, with the names of the file, as far as devboy asks for them. The values come from
-//! `rules/settings/`; what may stand in a section says the schema.
+//! The configuration's sections as types, as far as devboy asks; `rules/settings/` has values and schema.
 
 use std::collections::BTreeMap;
 
@@ -27,11 +26,9 @@ pub struct Settings {
     pub endpoint_overrides: BTreeMap<String, EndpointOverride>,
     /// Tokenizers, models, agents, data.
     pub profiles: Profiles,
-    /// Which hints may be shown.
     pub hints: Hints,
     /// Value models by live tool name; `*` stands for all others.
     pub tools: BTreeMap<String, ToolModel>,
-    /// Prefetching.
     pub enrichment: Enrichment,
 }
 
@@ -73,24 +70,19 @@ pub struct Dedup {
     pub enabled_per_endpoint: BTreeMap<String, bool>,
 }
 
-/// How much a hint says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Verbosity {
-    /// The bare reference.
     Terse,
     /// The reference and what it refers to.
     Standard,
-    /// With an explanation.
     Verbose,
 }
 
 /// `[templates]`
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 pub struct Templates {
-    /// Templates in use.
     pub active: Vec<String>,
-    /// Template per endpoint.
     pub endpoint_overrides: BTreeMap<String, String>,
 }
 
@@ -99,7 +91,6 @@ pub struct Templates {
 pub struct Mckp {
     /// How deep the router looks into nested values.
     pub recursion_depth: usize,
-    /// Formats that it may choose.
     pub formats_enabled: Vec<String>,
     /// From which size on a shape counts as one.
     pub shape_thresholds: ShapeThresholds,
@@ -108,7 +99,6 @@ pub struct Mckp {
 /// `[mckp.shape_thresholds]`
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 pub struct ShapeThresholds {
-    /// Columns of a Markdown table.
     pub markdown_table_min_cols: usize,
     pub array_of_objects_min_items: usize,
     /// Share of the objects that have the same keys.
@@ -150,29 +140,23 @@ pub struct Profiles {
     pub data: Axis<DataProfile>,
 }
 
-/// One of the axes of `[profiles]`.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 pub struct Axis<P> {
     /// A variant, or `auto`: of tokenizers the one that the model names, of models the one of the session's model id, of agents
     /// the one of the session's own numbers, of data the first whose pattern fits the endpoint.
     pub active: String,
-    /// By name.
     pub variants: BTreeMap<String, P>,
 }
 
-/// One tokenizer.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 pub struct TokenizerProfile {
     /// Ratio of the heuristic counter.
     pub chars_per_token: f64,
-    /// Which counter.
     pub bpe: Bpe,
 }
 
-/// One model.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 pub struct LlmProfile {
-    /// Its tokenizer variant.
     pub tokenizer: String,
     /// Whether keys are repeated rather than implied.
     pub prefer_explicit_keys: bool,
@@ -182,7 +166,6 @@ pub struct LlmProfile {
     pub max_inline_nested: Option<u32>,
 }
 
-/// One way of working.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 pub struct AgentProfile {
     /// Overrides `mckp.recursion_depth`.
@@ -191,7 +174,6 @@ pub struct AgentProfile {
     pub near_ref_enabled: bool,
 }
 
-/// One kind of answer.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 pub struct DataProfile {
     /// An endpoint or a prefix of one.
@@ -207,7 +189,6 @@ pub struct Hints {
     pub types: BTreeMap<String, HintType>,
 }
 
-/// One type of hint.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 pub struct HintType {
     /// Whether it may be shown at all.
@@ -221,9 +202,7 @@ pub struct HintType {
 /// `[enrichment]`
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 pub struct Enrichment {
-    /// Whether anything is prefetched.
     pub enabled: bool,
-    /// At a time.
     pub max_parallel_prefetches: u32,
     /// Tokens per turn.
     pub prefetch_budget_tokens: u32,

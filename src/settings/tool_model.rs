@@ -1,7 +1,5 @@
-//! The value model of one tool, as it stands in `[tools.<name>]` and in the shipped annotations.
-//!
-//! Field names, spellings and defaults are those of the published schema (Paper 3, "Value model"), so a file written by
-//! either program is read by the other.
+//! The value model of one tool, as in `[tools.<name>]` and the shipped annotations. Names, spellings and defaults are
+//! the published ones (Paper 3, "Value model"): either program reads the other's files.
 
 use std::collections::BTreeMap;
 
@@ -22,7 +20,6 @@ pub enum ValueClass {
     AuditOnly,
 }
 
-/// What a call does to the world.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SideEffectClass {
@@ -54,7 +51,6 @@ impl SideEffectClass {
 pub struct FieldGroup {
     /// Field names; empty means all the rest.
     pub fields: Vec<String>,
-    /// 0 … 1.
     pub estimated_value: f64,
     /// Whether the group is kept without being asked for.
     pub default_include: bool,
@@ -66,7 +62,6 @@ impl Default for FieldGroup {
     }
 }
 
-/// What a call costs.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct CostModel {
@@ -78,7 +73,6 @@ pub struct CostModel {
     /// Median time from call to result in milliseconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub latency_ms_p50: Option<u64>,
-    /// Price of one call in dollars.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub dollars: Option<f64>,
     /// How long an answer may be reused, in seconds.
@@ -112,14 +106,11 @@ fn half() -> f64 {
     0.5
 }
 
-/// The value model of one tool, its keys in the order in which they are written. An empty table equals the default (critical,
-/// 1 KiB, indeterminate).
+/// The value model of one tool, keys in written order; empty equals the default (critical, 1 KiB, indeterminate).
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ToolModel {
-    /// How much an answer matters.
     pub value_class: ValueClass,
-    /// What a call does to the world.
     #[serde(skip_serializing_if = "SideEffectClass::is_default")]
     pub side_effect_class: SideEffectClass,
     /// Tools whose cached answers this call makes stale.
@@ -134,12 +125,9 @@ pub struct ToolModel {
     /// `false` forbids speculation, `true` allows it for an indeterminate class; absent follows the class.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub speculate: Option<bool>,
-    /// Groups of response fields, by name.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub field_groups: BTreeMap<String, FieldGroup>,
-    /// Sizes, latency, price.
     pub cost_model: CostModel,
-    /// Tools that tend to come next.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub follow_up: Vec<FollowUp>,
 }

@@ -15,9 +15,7 @@ use crate::shell::context::Context;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
 pub enum Exit {
-    /// Done.
     Done = 0,
-    /// The command failed.
     Failed = 1,
     /// The command line makes no sense.
     Usage = 2,
@@ -121,7 +119,6 @@ impl OutputArgs {
         envelope::write(context.out, command, stamp, fields)
     }
 
-    /// The form asked for.
     pub fn form(&self) -> TableFormat {
         if self.json { TableFormat::Json } else { self.format }
     }

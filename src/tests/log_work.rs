@@ -22,7 +22,7 @@ use crate::logs::timeline::assemble::{SourceTimeline, assemble as assemble_timel
 use crate::logs::trace::Millis;
 use crate::mine::patterns::Patterns;
 use crate::mine::sessions::sessions;
-use crate::mine::tools::ToolGuide;
+use crate::mine::tools::{ToolGuide, ToolUseRules};
 use crate::mine::totals::totals;
 use crate::mine::{patterns, tools};
 use crate::tests::harness::{Home, session};
@@ -225,10 +225,14 @@ const SHAPES: [Shape; 12] = [
 
 /// All tools read, none changes anything.
 static TOOLS: LazyLock<ToolGuide<'static>> = LazyLock::new(|| {
-    static READING: LazyLock<BTreeSet<String>> = LazyLock::new(|| BTreeSet::from(["Read".to_owned()]));
+    static RULES: LazyLock<ToolUseRules> = LazyLock::new(|| ToolUseRules {
+        bytes_per_token: 4.0,
+        reading_tools: BTreeSet::from(["Read".to_owned()]),
+        lines_max: 2_000,
+    });
     static EXACT: LazyLock<IdMap<Id, u32>> = LazyLock::new(IdMap::default);
     static NONE: BTreeSet<String> = BTreeSet::new();
-    ToolGuide { reading: &READING, changing: &NONE, lines_max: 2_000, exact: &EXACT, bytes_per_token: 4.0 }
+    ToolGuide { rules: &RULES, changing: &NONE, exact: &EXACT }
 });
 
 /// Steps of everything that is done with the rows of logs, reading included.

@@ -10,9 +10,10 @@ use xxhash_rust::xxh3::xxh3_64;
 use super::log_builder::cases;
 use crate::base::data::{Data, fitting};
 use crate::base::key_path::KeyPath;
+use crate::base::names::Sym;
 use crate::mine::runnable::Runnable;
 use crate::planner::candidates::{AnswerMoment, Candidate, Candidates, Declined, NamedArgument, Projected, candidates};
-use crate::planner::fail_fast::{CallAnswer, FailFast};
+use crate::planner::fail_fast::FailFast;
 use crate::planner::intents::prefetch_hint;
 use crate::planner::numbers::PlannerThresholds;
 use crate::planner::plan::{
@@ -735,39 +736,41 @@ fn the_text_is_the_published_one() {
     assert_eq!(prefetch_hint([], numbers), "");
 }
 
-const EMPTY: CallAnswer = CallAnswer::Text { bytes: 8 };
-const REAL: CallAnswer = CallAnswer::Text { bytes: 9 };
+const EMPTY: Option<bool> = Some(true);
+const REAL: Option<bool> = Some(false);
+const SEARCH: Sym = Sym(1);
 
 #[test]
 fn a_question_is_refused_after_n_empty_answers_in_a_row() {
     let mut guard = FailFast::new(&PlannerThresholds::shipped().fail_fast);
-    guard.answered("ToolSearch", 1, EMPTY);
-    assert!(!guard.is_armed("ToolSearch", 1, Some(2)));
-    guard.answered("ToolSearch", 1, REAL);
-    guard.answered("ToolSearch", 1, EMPTY);
-    assert!(!guard.is_armed("ToolSearch", 1, Some(2)));
-    guard.answered("ToolSearch", 1, EMPTY);
-    assert!(guard.is_armed("ToolSearch", 1, Some(2)));
-    assert!(!guard.is_armed("ToolSearch", 1, None), "a tool without a limit is never refused");
-    assert!(!guard.is_armed("ToolSearch", 2, Some(2)), "another question is another question (A3)");
-    assert!(!guard.is_armed("Read", 1, Some(2)));
-    assert!(!guard.is_armed("Read", 9, Some(0)), "nothing is refused without evidence (A4)");
+    guard.answered((SEARCH, 1), EMPTY);
+    assert!(!guard.refuses((SEARCH, 1), 2));
+    guard.answered((SEARCH, 1), REAL);
+    guard.answered((SEARCH, 1), EMPTY);
+    assert!(!guard.refuses((SEARCH, 1), 2));
+    guard.answered((SEARCH, 1), EMPTY);
+    assert!(guard.refuses((SEARCH, 1), 2));
+    assert!(!guard.refuses((SEARCH, 2), 2), "another question is another question (A3)");
+    assert!(!guard.refuses((Sym(2), 1), 2));
+    assert!(!guard.refuses((Sym(2), 9), 0), "nothing is refused without evidence (A4)");
 }
 
 #[test]
 fn an_answer_without_text_is_an_answer() {
     // A4, F7
-    let mut guard = FailFast::new(&PlannerThresholds::shipped().fail_fast);
+    let numbers = &PlannerThresholds::shipped().fail_fast;
+    assert!(numbers.is_empty(8) && !numbers.is_empty(9));
+    let mut guard = FailFast::new(numbers);
     for _ in 0..5 {
-        guard.answered("ToolSearch", 1, CallAnswer::NonText);
-        guard.answered("ToolSearch", 1, CallAnswer::Failed);
+        guard.answered((SEARCH, 1), REAL);
+        guard.answered((SEARCH, 1), None);
     }
-    assert!(!guard.is_armed("ToolSearch", 1, Some(1)));
-    guard.answered("ToolSearch", 1, EMPTY);
-    guard.answered("ToolSearch", 1, CallAnswer::Failed);
-    assert!(guard.is_armed("ToolSearch", 1, Some(1)), "an error says nothing");
-    guard.answered("ToolSearch", 1, CallAnswer::NonText);
-    assert!(!guard.is_armed("ToolSearch", 1, Some(1)));
+    assert!(!guard.refuses((SEARCH, 1), 1));
+    guard.answered((SEARCH, 1), EMPTY);
+    guard.answered((SEARCH, 1), None);
+    assert!(guard.refuses((SEARCH, 1), 1), "an error says nothing");
+    guard.answered((SEARCH, 1), REAL);
+    assert!(!guard.refuses((SEARCH, 1), 1));
 }
 
 #[test]
@@ -776,19 +779,19 @@ fn a_refusal_ends() {
     let mut guard = FailFast::new(&PlannerThresholds::shipped().fail_fast);
     let mut refused = Vec::new();
     for _ in 0..7 {
-        let is_refused = guard.refuses("Find", 1, Some(2));
+        let is_refused = guard.refuses((SEARCH, 1), 2);
         if !is_refused {
-            guard.answered("Find", 1, EMPTY);
+            guard.answered((SEARCH, 1), EMPTY);
         }
         refused.push(is_refused);
     }
     assert_eq!(refused, [false, false, true, false, true, false, true]);
     // Let through once more, it has an answer, and the past is forgotten.
-    assert!(!guard.refuses("Find", 1, Some(2)));
-    guard.answered("Find", 1, REAL);
-    assert!(!guard.refuses("Find", 1, Some(2)));
-    guard.answered("Find", 1, EMPTY);
-    assert!(!guard.refuses("Find", 1, Some(2)));
+    assert!(!guard.refuses((SEARCH, 1), 2));
+    guard.answered((SEARCH, 1), REAL);
+    assert!(!guard.refuses((SEARCH, 1), 2));
+    guard.answered((SEARCH, 1), EMPTY);
+    assert!(!guard.refuses((SEARCH, 1), 2));
 }
 
 #[test]

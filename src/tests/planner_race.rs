@@ -31,14 +31,9 @@ fn fates(race: &Race) -> Vec<RaceEnd> {
     race.records().iter().map(|record| record.fate).collect()
 }
 
-/// Lets time pass until a moment of the log.
-fn pass(race: &mut Race, to_ms: u64) {
-    race.invalidate(to_ms, |_| false);
-}
-
 /// Prefetches that are on their way, claimed or not.
 fn in_flight(race: &Race) -> usize {
-    let sent = race.records().iter().filter(|record| !matches!(record.fate, RaceEnd::Refused(_) | RaceEnd::Cancelled));
+    let sent = race.records().iter().filter(|record| !matches!(record.fate, RaceEnd::Refused(_)));
     sent.filter(|record| record.settled_ms.is_none()).count()
 }
 
@@ -73,7 +68,7 @@ fn a_slow_prefetch_outlives_the_wait_and_stays_in_flight() {
     let round = race.dispatch(0, vec![prefetch(2, 500), prefetch(3, 600)]);
     assert_eq!((round.in_time.len(), round.waited_ms), (0, 50));
     // D2, D3: what arrives late is still there for a call that comes later.
-    pass(&mut race, 700);
+    race.pass(700);
     assert_eq!((in_flight(&race), race.claim(700, &request(1))), (0, Some(RaceEnd::Won)));
 }
 
@@ -109,7 +104,7 @@ fn a_host_is_saturated_until_its_call_ends() {
     race.dispatch(0, vec![to("h", 1, 100)]);
     race.dispatch(10, vec![to("h", 2, 100), to("other", 3, 100), prefetch(4, 5)]);
     assert_eq!(fates(&race)[1..], [SATURATED, RaceEnd::InFlight, RaceEnd::InFlight]);
-    pass(&mut race, 100);
+    race.pass(100);
     assert_eq!(race.calls_to("h"), 0);
     race.dispatch(100, vec![to("h", 5, 100)]);
     assert_eq!(fates(&race)[4], RaceEnd::InFlight);
@@ -147,8 +142,8 @@ fn a_win_is_a_call_that_need_not_run() {
     assert_eq!(race.claim(100, &request(1)), Some(RaceEnd::Won));
     // E1: one call of the agent credits one prefetch, and another argument is another call.
     assert_eq!((race.claim(101, &request(1)), race.claim(101, &request(9))), (None, None));
-    race.end(200);
-    assert_eq!(fates(&race), [RaceEnd::Won, RaceEnd::Unclaimed, RaceEnd::Unclaimed]);
+    race.pass(200);
+    assert_eq!(fates(&race), [RaceEnd::Won, RaceEnd::Settled, RaceEnd::Settled]);
 }
 
 #[test]
@@ -157,9 +152,9 @@ fn a_call_that_comes_first_is_late_and_runs_twice() {
     race.dispatch(0, vec![prefetch(1, 100)]);
     assert_eq!(race.claim(99, &request(1)), Some(RaceEnd::Late));
     assert_eq!(in_flight(&race), 1, "it is not recalled");
-    pass(&mut race, 100);
+    race.pass(100);
     assert_eq!((in_flight(&race), race.records()[0].settled_ms), (0, Some(100)));
-    race.end(500);
+    race.pass(500);
     assert_eq!(fates(&race), [RaceEnd::Late]);
 }
 
@@ -197,19 +192,13 @@ fn the_same_call_is_fetched_once_until_it_is_too_old() {
 }
 
 #[test]
-fn the_end_of_a_session_cancels_what_is_in_flight() {
+fn what_has_not_settled_by_the_end_stays_in_flight() {
     let mut race = Race::new(limits(9, 0, 4));
     race.dispatch(0, vec![to("h", 1, 10), to("h", 2, 1000)]);
-    race.end(100);
-    race.end(5000);
-    assert_eq!(fates(&race), [RaceEnd::Unclaimed, RaceEnd::Cancelled]);
-    assert_eq!((in_flight(&race), race.calls_to("h")), (0, 0));
+    race.pass(100);
+    assert_eq!(fates(&race), [RaceEnd::Settled, RaceEnd::InFlight]);
+    assert_eq!((in_flight(&race), race.calls_to("h")), (1, 1));
     assert_eq!(race.records()[1].settled_ms, None);
-    race.dispatch(200, vec![prefetch(3, 1)]);
-    race.occupy(200, "h", 9);
-    assert_eq!(race.calls_to("h"), 0);
-    assert_eq!(fates(&race)[2], RaceEnd::Refused(PrefetchEnd::Cancelled));
-    assert_eq!(race.claim(300, &request(3)), None);
 }
 
 #[test]
@@ -219,7 +208,7 @@ fn fifty_requests_leave_nothing_behind() {
     let settled = fates(&race).iter().filter(|fate| **fate == RaceEnd::Settled).count();
     let refused = fates(&race).iter().filter(|fate| matches!(fate, RaceEnd::Refused(_))).count();
     assert!(refused >= 44 && settled <= 6, "{refused} {settled}");
-    race.end(1000);
+    race.pass(1000);
     assert_eq!(in_flight(&race), 0);
 }
 
@@ -244,8 +233,7 @@ fn play(steps: &[Step], limits: RaceLimits) -> Race {
             4 => drop(race.claim(at_ms, &request(number))),
             5 => race.occupy(at_ms, host(number), latency_ms),
             6 => race.invalidate(at_ms, |changed| *changed == request(number)),
-            _ if number == 0 => race.end(at_ms),
-            _ => pass(&mut race, at_ms),
+            _ => race.pass(at_ms),
         }
         assert!(in_flight(&race) <= limits.parallel_max);
     }
@@ -285,27 +273,12 @@ proptest! {
             match record.fate {
                 RaceEnd::Won => prop_assert!(record.settled_ms <= record.claimed_ms && record.settled_ms.is_some()),
                 RaceEnd::Late => prop_assert!(record.settled_ms.is_none_or(|settled| Some(settled) > record.claimed_ms)),
-                RaceEnd::Cancelled | RaceEnd::InFlight => prop_assert_eq!(record.settled_ms, None),
-                RaceEnd::Unclaimed | RaceEnd::Settled => {
+                RaceEnd::InFlight => prop_assert_eq!(record.settled_ms, None),
+                RaceEnd::Settled => {
                     prop_assert!(record.settled_ms.is_some() && record.claimed_ms.is_none());
                 }
                 RaceEnd::Stale | RaceEnd::Refused(_) => {}
             }
         }
-    }
-
-    #[test]
-    fn nothing_is_dispatched_after_the_end(
-        before in prop::collection::vec((0_u8..7, 0_u64..40, 1_u64..9, 0_u64..60), 0..12),
-        after in prop::collection::vec((0_u8..8, 0_u64..40, 0_u64..9, 0_u64..60), 0..12),
-    ) {
-        let limits = limits(3, 20, 2);
-        let ended = play(&[before.as_slice(), &[(7, 5, 0, 0)]].concat(), limits);
-        let all = play(&[before.as_slice(), &[(7, 5, 0, 0)], after.as_slice()].concat(), limits);
-        let known = ended.records().len();
-        prop_assert_eq!(&all.records()[..known], ended.records());
-        let late = &all.records()[known..];
-        prop_assert!(late.iter().all(|record| record.fate == RaceEnd::Refused(PrefetchEnd::Cancelled)));
-        prop_assert!(all.records().iter().all(|record| !matches!(record.fate, RaceEnd::InFlight | RaceEnd::Settled)));
     }
 }

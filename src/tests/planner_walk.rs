@@ -57,7 +57,7 @@ impl<'a> Replay<'a> {
         let (told, numbers) = (self.scene.told(), PlannerThresholds::shipped());
         let all = vec![true; self.scene.history.sessions.len()];
         let known = KnownTools::new(&self.models, told, numbers);
-        let donors = OfferedValues::new(told.history, &moments(told, &known, &numbers.judge, &[]));
+        let donors = OfferedValues::new(told.history, &moments(told, &known, &numbers.judge));
         let policy = JudgedPlanner {
             models: &self.models,
             known: &known,
@@ -612,8 +612,9 @@ fn a_part_of_the_sessions_tells_what_the_whole_tells_of_them() {
     let (models, numbers) = (scene.models(""), PlannerThresholds::shipped());
     let of = |told: ToldHistory<'_>, wanted: &[bool]| {
         let known = KnownTools::new(&models, told, numbers);
-        let found = moments(told, &known, &numbers.judge, wanted);
-        found.into_iter().map(|moment| (moment.value, moment.rank, moment.outcomes)).collect::<Vec<_>>()
+        let found = moments(told, &known, &numbers.judge).into_iter();
+        let found = found.filter(|moment| wanted.is_empty() || wanted[moment.session as usize]);
+        found.map(|moment| (moment.value, moment.rank, moment.outcomes)).collect::<Vec<_>>()
     };
     for chosen in [[true, false, true], [false, true, false], [true, true, true]] {
         let split = PlannerSplit { trains: chosen.to_vec(), judged_from: None };

@@ -92,7 +92,6 @@ fn without_calls(cause: Error) -> Error {
     Error { hint, ..cause }
 }
 
-/// What can stand as a side.
 const SIDES: &str =
     "a side is a folder of logs or a log file, a window as 30d..7d, or a table of edges or volumes (.csv)";
 
@@ -106,11 +105,9 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<()> {
     let has_table = sides.iter().any(|side| matches!(side, Named::Table(_)));
     let default = if has_table { Concurrency::Flat } else { Concurrency::Message };
     let concurrency = args.concurrency.map_or(default, Into::into);
-    let mut data = None;
     let [a, b] = &sides;
-    let (a, b) = (read(a, args, concurrency, &mut data, context)?, read(b, args, concurrency, &mut data, context)?);
-    let data = data.map_or_else(|| Data::new(args.input.rules_dir.as_deref()), Ok)?;
-    let thresholds = data.parsed::<EdgeThresholds>("edges.toml")?;
+    let (a, b) = (read(a, args, concurrency, context)?, read(b, args, concurrency, context)?);
+    let thresholds = Data::new(args.input.rules_dir.as_deref())?.parsed::<EdgeThresholds>("edges.toml")?;
     let all = compare::changes(&a, &b, &thresholds);
     if all.is_empty() && !args.input.allow_empty {
         return Err(Error::failed("the two sides have nothing in common to compare")
@@ -127,14 +124,7 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<()> {
     args.export.send_mined(context, rows)
 }
 
-/// Reads a side; `data` becomes the data files of the logs, if these are any.
-fn read(
-    side: &Named<'_>,
-    args: &Args,
-    concurrency: Concurrency,
-    data: &mut Option<Data>,
-    context: &mut Context<'_>,
-) -> Result<Side> {
+fn read(side: &Named<'_>, args: &Args, concurrency: Concurrency, context: &mut Context<'_>) -> Result<Side> {
     let (input, window) = match side {
         Named::Table(path) => return compare::read_published(path, &args.lags),
         Named::Logs(input, window) => (input, window),
@@ -144,11 +134,9 @@ fn read(
     let mut input = opened.map_err(|cause| without_logs(window, cause))?;
     input.expect_calls(&args.input).map_err(without_calls)?;
     args.export.tell(&input, (0, args.kept), context)?;
-    *data = Some(input.data.clone());
     Side::of_logs(&mut input, concurrency, &args.lags, &|tool| args.export.shown(&context.pseudonyms, tool))
 }
 
-/// Says what is left out, and what the columns mean.
 fn tell(args: &Args, left_out: u64, q_max: f64, context: &mut Context<'_>) -> Result<()> {
     if left_out > 0 {
         writeln!(context.err, "# {left_out} rows left out: fewer than {} sessions", args.kept.k_anonymity)?;

@@ -1,5 +1,4 @@
-//! How aggregates of logs are asked for: reading the input, names that may leave the machine, the forms in which they leave, and
-//! the file they go to.
+//! How aggregates of logs are asked for and leave: input, names that may leave the machine, forms, and the file.
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -63,19 +62,12 @@ pub enum CsvLayout {
 
 /// An aggregate in all forms.
 pub struct Mined<'a> {
-    /// Name of the command in the envelope.
     pub command: &'a str,
-    /// Name of the rows in the envelope.
     pub rows: &'a str,
-    /// All columns.
     pub listing: Listing,
-    /// What people are shown.
     pub overview: Table,
-    /// How many rows of that.
     pub top: usize,
-    /// Other fields of the envelope.
     pub fields: Value,
-    /// The graph, if there is one: in the given form.
     pub graph: Option<&'a dyn Fn(ExportForm) -> String>,
     /// What Parquet files say about themselves besides.
     pub about: Vec<(&'static str, String)>,
@@ -184,7 +176,6 @@ impl ExportArgs {
         }
     }
 
-    /// The form asked for.
     pub fn form(&self) -> ExportForm {
         let of_name = || match self.output.as_ref()?.extension()?.to_str()? {
             "csv" => Some(ExportForm::Csv),
@@ -222,7 +213,6 @@ impl ExportArgs {
         Ok(input)
     }
 
-    /// The name under which a tool is shown.
     pub fn shown(&self, names: &Pseudonyms, tool: &str) -> String {
         if self.names { tool.to_owned() } else { names.tool(tool) }
     }
@@ -238,7 +228,6 @@ impl ExportArgs {
         Ok(())
     }
 
-    /// Sends an aggregate in the form asked for.
     pub fn send_mined(&self, context: &mut Context<'_>, mut mined: Mined<'_>) -> Result<()> {
         if self.form() == ExportForm::Json {
             mined.fields[mined.rows] = table::json(&mined.listing);

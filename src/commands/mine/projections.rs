@@ -6,19 +6,15 @@ use serde_json::json;
 
 use crate::base::data::Data;
 use crate::base::error::Result;
-use crate::base::names::Names;
 use crate::base::pseudonyms::Pseudonyms;
 use crate::commands::mine::export::{ExportForm, MinedArgs};
 use crate::frames;
 use crate::frames::input::Input;
 use crate::frames::projection::{Hold, MinedProjection};
-use crate::logs::history::History;
-use crate::logs::values::CallValues;
 use crate::mine::projections::{self, Thresholds, ToldHistory};
 use crate::report::table::TableFormat;
 use crate::shell::context::Context;
 
-/// The sheet with the thresholds.
 const SHEET: &str = "mined_projections.toml";
 
 /// Print which lists in the results of one tool lead to which argument of the next.
@@ -65,18 +61,13 @@ pub fn about(data: &Data, input: &Input) -> Result<String> {
 fn mine(input: &mut Input) -> Result<Vec<MinedProjection>> {
     let (history, names) = input.named_history();
     let values = input.values(&history);
-    of_history(input, &history, &values, &names)
+    of_history(input, ToldHistory { history: &history, values: &values, tools: &names })
 }
 
-/// Mines a history of the input; `names` are those of its tools.
-pub fn of_history(
-    input: &Input,
-    history: &History,
-    values: &CallValues,
-    names: &Names,
-) -> Result<Vec<MinedProjection>> {
+/// Mines a history of the input.
+pub fn of_history(input: &Input, told: ToldHistory<'_>) -> Result<Vec<MinedProjection>> {
     let thresholds: Thresholds = input.data.parsed(SHEET)?;
-    Ok(input.pool.install(|| projections::mine(ToldHistory { history, values, tools: names }, &thresholds)))
+    Ok(input.pool.install(|| projections::mine(told, &thresholds)))
 }
 
 /// The rows to show, under the names to show, and how many are left out for being of too few sessions.

@@ -108,37 +108,24 @@ fn check_layout(args: &Args) -> Result<()> {
     Err(Error::usage(why).hint(format!("leave out --layout or {flag}")))
 }
 
-/// A history with what is known of each of its calls.
 pub struct Called {
-    /// What happened.
     pub history: History,
-    /// Names of its symbols.
     pub names: Names,
-    /// Its calls, in its order.
     pub calls: Vec<MinedCall>,
     /// MCP servers, by number.
     pub servers: Vec<String>,
 }
 
-/// Looks at every call of the input.
 pub fn called(input: &mut Input, exact: bool, rules: &ToolUseRules) -> Called {
     let (history, names) = input.named_history();
     let bodies = if exact { input.bodies() } else { Vec::new() };
     let counted = bodies.iter().filter(|body| body.counted & EXACT_TIER != 0);
     let exact: IdMap<Id, u32> = counted.map(|body| (body.body, body.raw.tokens[0])).collect();
-    let words = &input.vocabulary;
-    let guide = ToolGuide {
-        reading: &rules.reading_tools,
-        changing: &words.file_mutate_tools,
-        lines_max: rules.lines_max,
-        exact: &exact,
-        bytes_per_token: rules.bytes_per_token,
-    };
+    let guide = ToolGuide { rules, changing: &input.vocabulary.file_mutate_tools, exact: &exact };
     let (calls, servers) = tools::calls(&history, &names, &guide);
     Called { history, names, calls, servers }
 }
 
-/// The name under which a server is shown.
 fn server_shown(export: &ExportArgs, names: &Pseudonyms, server: &str) -> String {
     if server == BUILT_IN {
         return server.to_owned();
@@ -147,7 +134,6 @@ fn server_shown(export: &ExportArgs, names: &Pseudonyms, server: &str) -> String
     mcp_server(&shown).unwrap_or_default().to_owned()
 }
 
-/// The published table of volumes.
 fn published(input: &mut Input, export: &ExportArgs, kept: KeptArgs, context: &mut Context<'_>) -> Result<()> {
     input.report_holds(Holds::Nothing)?;
     let window = input.window.clone();

@@ -80,12 +80,10 @@ fn own_names(finding: &BillFinding) -> impl Iterator<Item = (String, Label)> {
     })
 }
 
-/// A tool, or a word for what is none.
 fn tool_label(tool: &str) -> Label {
     if tool.starts_with('(') { Label::Word(tool.to_owned()) } else { Label::Tool(tool.to_owned()) }
 }
 
-/// Writes the page.
 pub fn show(args: &Args, telling: &Telling<'_>, input: &Input, context: &mut Context<'_>) -> Result<()> {
     let form = args.asked.output.form();
     match form {
@@ -195,7 +193,6 @@ pub fn row(telling: &Telling<'_>, finding: &BillFinding) -> Value {
     row
 }
 
-/// The findings as rows.
 fn table(telling: &Telling<'_>) -> Table {
     TableBuilder::of(telling.findings().map(|finding| (finding, telling.told(finding))))
         .text("finding", |(finding, _)| finding.id.clone())

@@ -1,6 +1,5 @@
-//! Recorded responses, wherever they come from: the telemetry of the live pipeline, or the logs as they would have been
-//! recorded. Either can be summed up, and replayed under another configuration. Telemetry names MCP servers by
-//! pseudonyms: names that stand in the configuration or in the lake tell which is whose.
+//! Recorded responses, from telemetry of the live pipeline or from logs as they would have been recorded: summed up, or
+//! replayed. Telemetry's pseudonyms of MCP servers are matched with names in configuration and lake.
 
 pub mod input_report;
 
@@ -40,15 +39,11 @@ use crate::shell::window;
 use crate::telemetry::log::EventLog;
 use crate::telemetry::{self, Surroundings, TelemetryListing, TelemetryRequest, TelemetryRules};
 
-/// What a command wants to read.
 pub struct Wanted<'a> {
-    /// Where from.
     pub input: &'a InputArgs,
-    /// Which part.
     pub window: Range<Millis>,
     /// The configuration under which logs are replayed.
     pub settings: &'a Settings,
-    /// How results are shown.
     pub output: &'a OutputArgs,
     /// A configuration whose planner is replayed over the logs, too.
     pub planner: Option<&'a SettingsFile>,
@@ -62,8 +57,7 @@ impl<'a> Wanted<'a> {
 }
 
 impl Responses {
-    /// What the live pipeline recorded. An error if a data file does not fit, or the command line asks for what
-    /// telemetry does not hold.
+    /// What the live pipeline recorded. An error if a data file does not fit, or telemetry does not hold what is asked.
     pub fn from_telemetry(wanted: &Wanted<'_>, context: &mut Context<'_>) -> Result<Self> {
         if wanted.input.project.is_some() {
             return Err(Error::usage("telemetry does not know projects").hint("--project works with logs only"));
@@ -83,8 +77,7 @@ impl Responses {
         Self::new(wanted, data, words, log, ResponseOrigin::Telemetry(Box::new(telemetry)), pool)
     }
 
-    /// What the live pipeline would have recorded for the logs. An error if no log can be found, or a data file does
-    /// not fit.
+    /// What the live pipeline would have recorded. An error if no log is found, or a data file does not fit.
     pub fn from_logs(wanted: &Wanted<'_>, context: &mut Context<'_>) -> Result<Self> {
         let tier = vocabularies(wanted.settings, None);
         let detail = (tier, Some(TimelineDetail::VALUES));
@@ -113,7 +106,6 @@ impl Responses {
         Ok(Self { models, ..responses })
     }
 
-    /// Responses that are not summed up yet.
     fn new(
         wanted: &Wanted<'_>,
         data: Data,
@@ -164,7 +156,6 @@ impl Responses {
         ]
     }
 
-    /// The input for the journal.
     pub fn inputs(&self) -> RuleInputs {
         let profile = &self.observed.profile;
         let origin = if matches!(self.origin, ResponseOrigin::Telemetry(_)) { "telemetry" } else { "logs" };

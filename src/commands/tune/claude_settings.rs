@@ -1,5 +1,4 @@
-//! `devboy tune claude-settings`: try what Claude Code could be set to on the logs, let the rules speak, write its settings as
-//! a diff.
+//! `devboy tune claude-settings`: levers tried on the logs, judged by the rules, written as a diff of the settings.
 
 use std::path::{Path, PathBuf};
 

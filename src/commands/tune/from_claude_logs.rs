@@ -1,5 +1,7 @@
 //! `devboy tune from-claude-logs`: mine the logs, let the rules speak, write the configuration as a diff.
 
+use std::io::Write;
+
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
@@ -45,7 +47,6 @@ use crate::shell::window;
 use crate::whatif::calibration::{self, Calibration, calibrate};
 use crate::whatif::sim::sizes::SizeRules;
 
-/// The data file of the planner.
 const PLANNER: &str = "planner.toml";
 /// What a file is worth that only names things.
 const NO_TOKENS: &str =
@@ -83,7 +84,6 @@ pub struct Args {
 /// Everything the rules read, mined.
 #[derive(Default, Serialize, Deserialize)]
 struct MinedLogs {
-    /// Names of the tools in the rows below.
     names: Vec<String>,
     overview: Overview,
     models: Vec<ModelUse>,
@@ -156,7 +156,6 @@ fn recalled(args: &Args, file: &SettingsFile, input: &mut Input) -> Result<Mined
     Ok(mined)
 }
 
-/// What the rules say that were asked for.
 fn judged(args: &Args, mined: &MinedLogs, whose: &Whose, view: &View<'_>, input: &mut Input) -> Result<Vec<Finding>> {
     let fields = if args.fields { mine_fields::of_input(input)?.fields } else { Vec::new() };
     let numbers = input.data.parsed::<PlannerThresholds>(PLANNER)?;
@@ -194,13 +193,13 @@ fn mine(input: &mut Input, numbers: Option<&bounds::FollowUpThresholds>, file: &
         return used(input, &history, &names);
     };
     let stage = PlannerStage::new(file.clone(), input, None)?;
-    let ToldHistory { history, values, tools } = stage.told();
+    let told @ ToldHistory { history, values, tools } = stage.told();
     let input = &*input;
     let of_all = || -> Result<MinedLogs> {
         let follow_ups = FollowUps::of_history(history, &numbers.links.lags);
         Ok(MinedLogs {
             follow_ups: follow_ups.rows(numbers),
-            projections: projections::of_history(input, history, values, tools)?,
+            projections: projections::of_history(input, told)?,
             runnable: Runnable::shipped(&input.data)?.learned(history, values, tools, &[]),
             coverage: statistics::coverage(&follow_ups, &SizesBySession::of_history(history), numbers),
             ..used(input, history, tools)?
@@ -211,7 +210,6 @@ fn mine(input: &mut Input, numbers: Option<&bounds::FollowUpThresholds>, file: &
     Ok(MinedLogs { prefetching: Some(prefetching?), ..mined? })
 }
 
-/// What was used, and how often.
 fn used(input: &Input, history: &History, names: &Names) -> Result<MinedLogs> {
     Ok(MinedLogs {
         overview: Overview::of(history),
@@ -229,7 +227,6 @@ fn measure(input: &mut Input) -> Result<Calibration> {
     Ok(calibrate(&input.timeline(TimelineDetail::COUNTED)?, &rules))
 }
 
-/// Classifies every session with the published thresholds.
 fn classify(sessions: &mut [SessionUse]) {
     for session in sessions {
         session.class = classify_agent(session.calls, session.read_calls, session.compactions).into_str();
@@ -247,7 +244,7 @@ fn show(
     input.tell(&args.asked.output, context)?;
     if !args.asked.output.quiet {
         warn_unknown(file, context)?;
-        summarise(args, context, input, mined, file)?;
+        summarise(args, input, mined, file, context.err)?;
     }
     if args.asked.output.form() == TableFormat::Json {
         let mut fields = input.fields(json!({
@@ -271,7 +268,6 @@ fn show(
     told.map_or(Ok(()), |found| show_calibration(args, found, context))
 }
 
-/// What was measured, and how far the estimators are from it.
 fn show_calibration(args: &Args, found: &Calibration, context: &mut Context<'_>) -> Result<()> {
     let form = args.asked.output.form();
     writeln!(context.out, "\n# what came in within a turn without thinking, against what was billed for it:")?;
@@ -281,14 +277,7 @@ fn show_calibration(args: &Args, found: &Calibration, context: &mut Context<'_>)
 }
 
 /// What was read, in the order and with the labels of the published tool.
-fn summarise(
-    args: &Args,
-    context: &mut Context<'_>,
-    input: &Input,
-    mined: &MinedLogs,
-    file: &SettingsFile,
-) -> Result<()> {
-    let err = &mut context.err;
+fn summarise(args: &Args, input: &Input, mined: &MinedLogs, file: &SettingsFile, err: &mut dyn Write) -> Result<()> {
     for root in &input.roots {
         writeln!(err, "# input:   {} ({})", root.path.shown(), root.origin)?;
     }

@@ -97,7 +97,6 @@ struct Searched<'a> {
     file: &'a SettingsFile,
     view: &'a View<'a>,
     precedence: &'a KeyOwners,
-    /// Another one, to be judged beside it.
     against: Option<&'a Settings>,
 }
 

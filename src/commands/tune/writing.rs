@@ -34,7 +34,6 @@ pub struct WriteArgs {
 }
 
 impl WriteArgs {
-    /// Whether the configuration may be written.
     pub fn writes(&self) -> bool {
         !self.dry_run && !self.check
     }
@@ -64,15 +63,10 @@ pub fn show(args: &WriteArgs, report: &OutputArgs, proposal: &Proposal, context:
 
 /// A proposal that is settled, and what goes into the journal with it.
 pub struct SettledProposal<'a> {
-    /// The command that proposes.
     pub command: &'a str,
-    /// The configuration as it is.
     pub file: &'a SettingsFile,
-    /// What it should be.
     pub proposal: &'a Proposal,
-    /// What a replay of it said.
     pub predicted: Option<Predicted>,
-    /// What it was made from.
     pub inputs: RuleInputs,
 }
 
@@ -107,7 +101,6 @@ pub fn conclude(
     Ok(Exit::Done)
 }
 
-/// How many proposals were held, if that was not printed.
 pub fn aside(is_explained: bool, findings: &[Finding]) -> String {
     let held = findings.iter().filter(|finding| matches!(finding.verdict, Verdict::Hold(_))).count() as u64;
     if held > 0 && !is_explained { format!("; {} not proposed, see --explain", thousands(held)) } else { String::new() }

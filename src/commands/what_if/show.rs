@@ -1,5 +1,4 @@
-//! Shows the reports of policies in the form that was asked for: projects and sessions under the names that people
-//! know, in what is shared by letters.
+//! Shows reports of policies as asked for: with people's own names, or with letters in what is shared.
 
 use std::collections::BTreeMap;
 
@@ -30,12 +29,11 @@ pub fn show(args: &Args, reports: &mut [PolicyReport], input: Option<&Input>, co
     }
     if args.asked.output.form() == TableFormat::Json {
         let rows: Vec<Value> = reports.iter().map(|one| report::json(one, args.setting.per_session)).collect();
-        let mut fields = match input {
+        let fields = match input {
             Some(input) => input.fields(json!({ "policies": rows })),
             None => json!({ "basis": "telemetry", "policies": rows }),
         };
-        hide(args, &mut fields, context);
-        return args.asked.output.write_json("replay", fields, context);
+        return write_json(args, fields, context);
     }
     if hides_servers(args) {
         reports.iter_mut().for_each(|report| report.hide_servers(&context.pseudonyms));
@@ -43,12 +41,13 @@ pub fn show(args: &Args, reports: &mut [PolicyReport], input: Option<&Input>, co
     in_words(args, reports, context)
 }
 
-/// Takes places and names of servers out of a document that is to be shared.
-fn hide(args: &Args, fields: &mut Value, context: &Context<'_>) {
+/// Writes a document, without places and names of servers if it is to be shared.
+fn write_json(args: &Args, mut fields: Value, context: &mut Context<'_>) -> Result<()> {
     if args.setting.redact {
-        sharing::hide_places(fields);
-        sharing::hide_servers(fields, &context.pseudonyms);
+        sharing::hide_places(&mut fields);
+        sharing::hide_servers(&mut fields, &context.pseudonyms);
     }
+    args.asked.output.write_json("replay", fields, context)
 }
 
 /// Whether names of servers are taken out of what people are shown; out of Markdown they are taken where it is written.
@@ -56,7 +55,6 @@ fn hides_servers(args: &Args) -> bool {
     args.setting.redact && args.asked.output.form() != TableFormat::Md
 }
 
-/// Writes a sweep.
 pub fn sweep(
     args: &Args,
     (keys, cells): (&[String], &mut [SweepCell]),
@@ -69,9 +67,7 @@ pub fn sweep(
             json!({ "values": values.collect::<serde_json::Map<String, Value>>(), "policy": report::json(&cell.report, args.setting.per_session) })
         };
         let cells: Vec<Value> = cells.iter().map(cell).collect();
-        let mut fields = input.fields(json!({ "cells": cells }));
-        hide(args, &mut fields, context);
-        return args.asked.output.write_json("replay", fields, context);
+        return write_json(args, input.fields(json!({ "cells": cells })), context);
     }
     for cell in cells.iter_mut().filter(|_| hides_servers(args)) {
         cell.report.hide_servers(&context.pseudonyms);
@@ -109,11 +105,7 @@ fn in_words(args: &Args, reports: &[PolicyReport], context: &mut Context<'_>) ->
     }
     if let [one] = reports {
         report::write(context.out, one, form, args.setting.detail(), context.width)?;
-        if args.setting.per_session {
-            writeln!(context.out, "\n{BY_SESSION}")?;
-            report::sessions(one).write_top(context.out, form, context.width, args.setting.detail().rows)?;
-        }
-        return Ok(());
+        return by_session(args, one, form, context);
     }
     if let Some(off) = reports.iter().find_map(report::off_the_bar) {
         writeln!(context.out, "{off}\n")?;
@@ -158,14 +150,16 @@ fn besides(args: &Args, one: &PolicyReport, form: TableFormat, context: &mut Con
     if args.setting.explain {
         report::explained(context.out, form, one)?;
     }
+    by_session(args, one, form, context)
+}
+
+fn by_session(args: &Args, one: &PolicyReport, form: TableFormat, context: &mut Context<'_>) -> Result<()> {
     if args.setting.per_session {
-        writeln!(context.out, "\n{BY_SESSION}")?;
+        writeln!(context.out, "\nby session, largest difference first")?;
         report::sessions(one).write_top(context.out, form, context.width, args.setting.detail().rows)?;
     }
     Ok(())
 }
-
-const BY_SESSION: &str = "by session, largest difference first";
 
 /// Puts names in place of pseudonyms. Data keeps these: what is joined by them has them too.
 pub fn tell(args: &Args, reports: &mut [PolicyReport], input: &Input) {

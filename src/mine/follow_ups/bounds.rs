@@ -1,9 +1,8 @@
 //! Bounds of follow-up shares that hold on sessions to come.
 //!
-//! Four things make a share look surer than it is: calls of one session hang together (the design effect), the best of
-//! several lags is taken (a smaller tail for each), what comes is as uncertain as what was (both variances), and habits
-//! drift. Against the last, new sessions weigh more, and the interval is made as wide as the user's own past asks for:
-//! bounds that would have been written week by week are held against what came after.
+//! A share looks surer than it is: calls of a session hang together (design effect), the best of several lags is taken
+//! (a smaller tail for each), both past and future vary, and habits drift: new sessions weigh more, and the interval is
+//! as wide as bounds written week by week would have had to be.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -40,32 +39,23 @@ pub struct BoundNumbers {
 pub struct LinkNumbers {
     /// Answers of a tool before its sizes and latencies are taken.
     pub calls_min: u64,
-    /// Steps with the earlier tool.
     pub steps_min: u64,
-    /// Sessions with the pair.
     pub sessions_min: u64,
-    /// Lower bound.
     pub probability_min: f64,
     /// False discovery rate above which a link may be chance.
     pub q_max: f64,
-    /// Links of one tool.
     pub links_max: usize,
     /// Steps between the two.
     pub lags: Vec<u32>,
 }
 
-/// All numbers.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FollowUpThresholds {
-    /// Where to cut.
     pub backtest: BacktestNumbers,
-    /// How wide.
     pub bounds: BoundNumbers,
-    /// Which.
     pub links: LinkNumbers,
 }
 
-/// One pair as it was known.
 struct KnownPair {
     pair: LaggedTools,
     share: Clustered,
@@ -110,8 +100,7 @@ impl FollowUps {
     }
 }
 
-/// What was known of all pairs at the end of each week that is asked for, or that the width of its bounds rests on. Weeks
-/// share their pasts: each is summed up once.
+/// What was known of all pairs at each week asked for, or that bounds rest on; weeks share their pasts.
 struct Past<'s> {
     counted: &'s FollowUps,
     numbers: &'s FollowUpThresholds,
@@ -121,7 +110,6 @@ struct Past<'s> {
     normal: f64,
 }
 
-/// A bound against what came.
 struct JudgedBound {
     pair: LaggedTools,
     lower: f64,
@@ -144,18 +132,15 @@ impl<'s> Past<'s> {
         past
     }
 
-    /// The weeks of the first sessions.
     fn cuts(&self, end: usize) -> Vec<SessionSplit> {
         cuts(&self.counted.starts[..end], &self.numbers.backtest)
     }
 
-    /// Every pair as it was known after so many sessions.
     fn known(&self, end: usize) -> &[KnownPair] {
         self.known.get(&end).map_or(&[], Vec::as_slice)
     }
 
-    /// How many standard errors wide the bounds must be after so many sessions, as their own past says; 0 if it says too
-    /// little.
+    /// Standard errors that the bounds need after so many sessions, by their own past; 0 if that is too short.
     fn width(&self, end: usize) -> f64 {
         let bounds = &self.numbers.bounds;
         let of_cut = |cut: SessionSplit| self.judged(cut.known, end, 0.0).into_iter().map(|judged| judged.errors);

@@ -21,7 +21,6 @@ struct Frequencies {
     answers: u64,
     answers_by_session: IdMap<u32, u64>,
     listing: ByValue<u64>,
-    /// By value and session.
     listing_by_session: IdMap<(u64, u32), u64>,
 }
 
@@ -54,8 +53,7 @@ impl Donors {
         donors
     }
 
-    /// How likely it is that a list of another session, of the same project if that has enough of them, has one of these
-    /// values.
+    /// How likely a list of another session, of the same project if it has enough, has one of these values.
     pub fn chance(&self, key: LinkKey, session: u32, values: &BTreeSet<u64>) -> f64 {
         let of = |project| self.scopes.get(&(key.from, key.extractor, project));
         let others = |scope: &&Frequencies| scope.others(session) >= self.donors_min;

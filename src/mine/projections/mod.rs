@@ -1,8 +1,7 @@
 //! Mined projections: which lists in the results of one tool lead to which argument of the next.
 //!
-//! A value counts where it is born and where it is first used: only then can the result have told it. How often that
-//! happens by chance is told by the lists of other sessions, exactly and without random numbers; whether it happens by
-//! habit, by reading every chain backwards as well. Tables, JSON and words give the counts behind every share.
+//! A value counts where it is born and where it is first used: only then can the result have told it. Chance is counted
+//! over the lists of other sessions, exactly and without random numbers; habit by reading every chain backwards.
 
 pub mod chance;
 
@@ -49,7 +48,6 @@ pub struct Thresholds {
     path_names: BTreeMap<String, String>,
 }
 
-/// What a value may pass from and to.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 struct LinkKey {
     from: Sym,
@@ -65,7 +63,6 @@ pub struct ToldHistory<'a> {
     pub history: &'a History,
     /// Values of the calls, by their place in the history.
     pub values: &'a CallValues,
-    /// Names of the calls' tools.
     pub tools: &'a Names,
 }
 
@@ -114,7 +111,6 @@ fn add_hits(told: ToldHistory<'_>, chain: &ReadChain, flow: &ValueFlow, hits: &m
     }
 }
 
-/// Counts everything about these combinations.
 fn count(told: ToldHistory<'_>, thresholds: &Thresholds, keys: &BTreeSet<LinkKey>) -> BTreeMap<LinkKey, Combination> {
     let donors = Donors::of(told, thresholds.donors_min, keys);
     let mut cells: BTreeMap<LinkKey, Combination> = keys.iter().map(|key| (*key, Combination::default())).collect();
@@ -164,7 +160,6 @@ fn each_flow(told: ToldHistory<'_>, thresholds: &Thresholds, direction: Directio
 
 type EachCell<'f, C> = &'f mut dyn FnMut(LinkKey, &mut C, &[value_flows::ValueUse], &[ListedValue]);
 
-/// The combinations of one answer that are counted.
 fn each_cell<C>(told: ToldHistory<'_>, flow: &ValueFlow, cells: &mut BTreeMap<LinkKey, C>, see: EachCell<'_, C>) {
     let from = told.history.calls[flow.answer].tool;
     for (list, values) in told.values.lists(flow.answer) {
@@ -197,7 +192,6 @@ pub fn overview(rows: &[MinedProjection]) -> Table {
         .table()
 }
 
-/// The evidence of a link in one line.
 pub fn words(row: &MinedProjection) -> String {
     let MinedProjection { from, to, argument, extractor, .. } = row;
     let spelled = match &row.spelling {
@@ -255,7 +249,6 @@ pub fn table(rows: &[MinedProjection]) -> Table {
         .table()
 }
 
-/// The same for JSON.
 pub fn json(rows: &[MinedProjection]) -> Value {
     rows.iter().map(row_json).collect()
 }

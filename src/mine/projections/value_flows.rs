@@ -6,7 +6,6 @@ use std::ops::Range;
 use crate::base::names::Sym;
 use crate::mine::projections::{ByValue, ToldHistory};
 
-/// In which direction a chain is read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Direction {
     Forward,
@@ -43,14 +42,11 @@ struct First {
 
 /// An answer, and the new values that calls of the next steps were given.
 pub(super) struct ValueFlow {
-    /// Its call.
     pub answer: usize,
     time: i64,
-    /// By tool and argument.
     pub uses: BTreeMap<(Sym, Sym), Vec<ValueUse>>,
 }
 
-/// A value given to a call.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(super) struct ValueUse {
     pub value: u64,
@@ -58,7 +54,6 @@ pub(super) struct ValueUse {
 }
 
 impl ReadChain {
-    /// Reads a chain of the history.
     pub fn of(told: ToldHistory<'_>, index: usize, direction: Direction) -> Self {
         let chain = &told.history.chains[index];
         let time = |call| direction.time(told, call);
@@ -97,8 +92,7 @@ impl ReadChain {
         self.used.get(&value).is_none_or(|used| *used > flow.time)
     }
 
-    /// Every answer with a list after which, within so many steps and before the context is compacted, a call is given a
-    /// value that no earlier call had and no earlier answer listed.
+    /// Every answer whose list is first to name a value that a call soon takes (in `steps_max`, before a compaction).
     pub fn each_flow(&self, told: ToldHistory<'_>, steps_max: u32, see: &mut dyn FnMut(&ValueFlow)) {
         let range = told.history.chains[self.index].calls.clone();
         let calls = &told.history.calls;
@@ -145,7 +139,6 @@ impl ReadChain {
 }
 
 impl ValueFlow {
-    /// All values used.
     pub fn values(&self) -> Vec<u64> {
         let mut values: Vec<u64> = self.uses.values().flatten().map(|used| used.value).collect();
         values.sort_unstable();

@@ -12,16 +12,13 @@ use crate::mine::projections::chance::Binomial;
 use crate::mine::projections::value_flows::{ReadChain, ValueFlow, ValueUse};
 use crate::mine::projections::{ByValue, LinkKey, Thresholds, ToldHistory};
 
-/// What was counted about one combination.
 #[derive(Default)]
 pub(super) struct Combination {
     opportunities: u64,
     pub hits: Vec<Hit>,
-    /// Expected hits.
     chance: f64,
     /// By session: hits, and the probability of none.
     sessions: BTreeMap<u32, (u64, f64)>,
-    /// Hits by value.
     values: ByValue<u64>,
     /// Values by chain that passed, and those that passed backwards.
     forward: BTreeSet<(usize, u64)>,
@@ -34,12 +31,10 @@ pub(super) struct Combination {
 
 /// An answer whose list was used.
 pub(super) struct Hit {
-    /// Its call.
     pub answer: usize,
     session: u32,
     /// Of the first value used, among those that were new; 0 for the first.
     rank: usize,
-    /// The values used.
     pub values: Vec<u64>,
 }
 
@@ -82,14 +77,12 @@ impl Combination {
     }
 }
 
-/// A combination on its way to a verdict.
 struct UntestedProjection {
     cell: Combination,
     row: MinedProjection,
-    names: (Sym, Sym, Sym),
+    key: LinkKey,
 }
 
-/// Judges what was counted.
 pub(super) fn judge(
     told: ToldHistory<'_>,
     thresholds: &Thresholds,
@@ -99,8 +92,7 @@ pub(super) fn judge(
     let binomial = Binomial::new(trials.max().unwrap_or_default());
     let constant = constant_lists(told, thresholds);
     let candidate = |(key, cell): (LinkKey, Combination)| {
-        let row = row(told, thresholds, &binomial, key, &cell);
-        let mut candidate = UntestedProjection { cell, row, names: (key.from, key.to, key.argument) };
+        let mut candidate = UntestedProjection::new(told, thresholds, &binomial, key, cell);
         candidate.row.held = candidate.hold(thresholds, &binomial, constant.contains(&(key.from, key.extractor)));
         candidate
     };
@@ -110,7 +102,7 @@ pub(super) fn judge(
     hold_insignificant(&mut candidates, thresholds);
     explain_away(&mut candidates, thresholds);
     for candidate in candidates.iter_mut().filter(|candidate| candidate.row.held.is_none()) {
-        candidate.row.spelling = spelling(told, thresholds, &candidate.row, candidate.names.0, &candidate.cell);
+        candidate.row.spelling = candidate.spelling(told, thresholds);
     }
     let mut rows: Vec<MinedProjection> = candidates.into_iter().map(|candidate| candidate.row).collect();
     rows.sort_by_key(|row| row.held.is_some());
@@ -119,36 +111,6 @@ pub(super) fn judge(
 
 fn place(row: &MinedProjection) -> (&str, &str, &str, &str) {
     (&row.from, &row.to, &row.argument, &row.extractor)
-}
-
-fn row(
-    told: ToldHistory<'_>,
-    thresholds: &Thresholds,
-    binomial: &Binomial,
-    key: LinkKey,
-    cell: &Combination,
-) -> MinedProjection {
-    let hits = cell.hits.len() as u64;
-    MinedProjection {
-        from: told.tools.text(key.from).to_owned(),
-        to: told.tools.text(key.to).to_owned(),
-        argument: told.values.names.text(key.argument).to_owned(),
-        extractor: told.values.names.text(key.extractor).to_owned(),
-        opportunities: cell.opportunities,
-        hits,
-        top1: cell.within(1),
-        top3: cell.within(3),
-        chance: cell.chance,
-        sessions_seen: cell.sessions.len() as u64,
-        sessions: cell.sessions_hit(),
-        values: cell.values.len() as u64,
-        forward: cell.forward.difference(&cell.backward).count() as u64,
-        reversed: cell.backward.difference(&cell.forward).count() as u64,
-        sole: cell.sole,
-        p: p_value(thresholds, binomial, cell),
-        held: None,
-        spelling: None,
-    }
 }
 
 /// The larger of the tails by session and by answer.
@@ -166,6 +128,30 @@ fn p_value(thresholds: &Thresholds, binomial: &Binomial, cell: &Combination) -> 
 }
 
 impl UntestedProjection {
+    fn new(told: ToldHistory<'_>, thresholds: &Thresholds, tails: &Binomial, key: LinkKey, cell: Combination) -> Self {
+        let row = MinedProjection {
+            from: told.tools.text(key.from).to_owned(),
+            to: told.tools.text(key.to).to_owned(),
+            argument: told.values.names.text(key.argument).to_owned(),
+            extractor: told.values.names.text(key.extractor).to_owned(),
+            opportunities: cell.opportunities,
+            hits: cell.hits.len() as u64,
+            top1: cell.within(1),
+            top3: cell.within(3),
+            chance: cell.chance,
+            sessions_seen: cell.sessions.len() as u64,
+            sessions: cell.sessions_hit(),
+            values: cell.values.len() as u64,
+            forward: cell.forward.difference(&cell.backward).count() as u64,
+            reversed: cell.backward.difference(&cell.forward).count() as u64,
+            sole: cell.sole,
+            p: p_value(thresholds, tails, &cell),
+            held: None,
+            spelling: None,
+        };
+        Self { cell, row, key }
+    }
+
     /// Why it is no link, as far as it can be told alone.
     fn hold(&self, thresholds: &Thresholds, binomial: &Binomial, is_constant: bool) -> Option<Hold> {
         let row = &self.row;
@@ -183,6 +169,40 @@ impl UntestedProjection {
             (binomial.at_least(row.forward, both, 0.5) > thresholds.reversal_p_max, Hold::Reversal),
         ];
         reasons.into_iter().find(|(holds, _)| *holds).map(|(_, hold)| hold)
+    }
+
+    /// How the link is written; none if its argument is nested, which a configuration cannot say.
+    fn spelling(&self, told: ToldHistory<'_>, thresholds: &Thresholds) -> Option<Spelling> {
+        let MinedProjection { from, argument, extractor, .. } = &self.row;
+        if argument.contains(['.', '[', '*']) {
+            return None;
+        }
+        let projection = match extractor.strip_prefix('$') {
+            Some(_) => self.key_or_path(told, thresholds)?,
+            None if extractor == "path" => thresholds.path_names.get(from).cloned().unwrap_or("path".to_owned()),
+            None => extractor.clone(),
+        };
+        Some(Spelling { projection, projection_arg: argument.clone() })
+    }
+
+    /// The bare key where a walk by it finds as much as the path does, since the published runtime walks; else the path.
+    fn key_or_path(&self, told: ToldHistory<'_>, thresholds: &Thresholds) -> Option<String> {
+        let extractor = &self.row.extractor;
+        let key = last_key(extractor)?;
+        let calls = (0..told.history.calls.len()).filter(|call| told.history.calls[*call].tool == self.key.from);
+        let extractors: BTreeSet<Sym> =
+            calls.flat_map(|call| told.values.lists(call)).map(|(list, _)| list.extractor).collect();
+        let paths = extractors.into_iter().map(|sym| told.values.names.text(sym));
+        if paths.filter(|path| last_key(path) == Some(key)).count() == 1 {
+            return Some(key.to_owned());
+        }
+        let count = |taken: &dyn Fn(usize) -> Vec<u64>| {
+            let is_taken = |hit: &&Hit| taken(hit.answer).iter().any(|value| hit.values.contains(value));
+            self.cell.hits.iter().filter(is_taken).count() as f64
+        };
+        let by_path = count(&|answer| walk(told, answer, |path| path == extractor));
+        let by_key = count(&|answer| walk(told, answer, |path| last_key(path) == Some(key)));
+        Some(if by_key >= thresholds.bare_share_min * by_path { key.to_owned() } else { extractor.clone() })
     }
 }
 
@@ -235,12 +255,12 @@ fn constant_lists(told: ToldHistory<'_>, thresholds: &Thresholds) -> BTreeSet<(S
 fn explain_away(candidates: &mut [UntestedProjection], thresholds: &Thresholds) {
     let mut groups: BTreeMap<(Sym, Sym, Sym), Vec<usize>> = BTreeMap::new();
     for (index, candidate) in candidates.iter().enumerate().filter(|(_, candidate)| candidate.row.held.is_none()) {
-        groups.entry(candidate.names).or_default().push(index);
+        groups.entry((candidate.key.from, candidate.key.to, candidate.key.argument)).or_default().push(index);
     }
     for mut open in groups.into_values() {
         let mut explained: BTreeSet<usize> = BTreeSet::new();
         while !open.is_empty() {
-            let best = best_list(candidates, &open, &explained, thresholds);
+            let best = best_list(candidates, &open, &explained, thresholds.equal_share_min);
             open.retain(|index| *index != best);
             let UntestedProjection { cell, row, .. } = &mut candidates[best];
             let fresh: Vec<&Hit> = cell.hits.iter().filter(|hit| !explained.contains(&hit.answer)).collect();
@@ -259,72 +279,23 @@ fn explain_away(candidates: &mut [UntestedProjection], thresholds: &Thresholds) 
 }
 
 /// Of those with nearly the most hits that are not explained yet: JSON before text, then the shorter list.
-fn best_list(
-    candidates: &[UntestedProjection],
-    open: &[usize],
-    explained: &BTreeSet<usize>,
-    thresholds: &Thresholds,
-) -> usize {
+fn best_list(candidates: &[UntestedProjection], open: &[usize], explained: &BTreeSet<usize>, near: f64) -> usize {
     let fresh = |index: usize| {
         let hits = &candidates[index].cell.hits;
         hits.iter().filter(|hit| !explained.contains(&hit.answer)).count() as f64
     };
     let most = open.iter().map(|index| fresh(*index)).fold(0.0, f64::max);
-    let near = open.iter().copied().filter(|index| fresh(*index) >= thresholds.equal_share_min * most);
+    let best = open.iter().copied().filter(|index| fresh(*index) >= near * most);
     let rank = |index: &usize| {
         let UntestedProjection { cell, row, .. } = &candidates[*index];
         let length = 1_000 * cell.listed / cell.opportunities.max(1);
         (Reverse(row.extractor.starts_with('$')), length, row.extractor.clone())
     };
-    near.min_by_key(rank).expect("one of them has the most")
+    best.min_by_key(rank).expect("one of them has the most")
 }
 
 /// Values that the runtime takes (published: the planner projects at most three).
 const TAKEN_MAX: usize = 3;
-
-/// How the link is written; none if its argument is nested, which a configuration cannot say.
-fn spelling(
-    told: ToldHistory<'_>,
-    thresholds: &Thresholds,
-    row: &MinedProjection,
-    from: Sym,
-    cell: &Combination,
-) -> Option<Spelling> {
-    if row.argument.contains(['.', '[', '*']) {
-        return None;
-    }
-    let projection = match row.extractor.strip_prefix('$') {
-        Some(_) => key_or_path(told, thresholds, row, from, cell)?,
-        None if row.extractor == "path" => thresholds.path_names.get(&row.from).cloned().unwrap_or("path".to_owned()),
-        None => row.extractor.clone(),
-    };
-    Some(Spelling { projection, projection_arg: row.argument.clone() })
-}
-
-/// The bare key where a walk by it finds as much as the path does, since the published runtime walks; else the path.
-fn key_or_path(
-    told: ToldHistory<'_>,
-    thresholds: &Thresholds,
-    row: &MinedProjection,
-    from: Sym,
-    cell: &Combination,
-) -> Option<String> {
-    let key = last_key(&row.extractor)?;
-    let calls = 0..told.history.calls.len();
-    let lists = calls.filter(|call| told.history.calls[*call].tool == from).flat_map(|call| told.values.lists(call));
-    let extractors: BTreeSet<Sym> = lists.map(|(list, _)| list.extractor).collect();
-    let paths = extractors.into_iter().map(|sym| told.values.names.text(sym));
-    let is_only = paths.filter(|path| last_key(path) == Some(key)).count() == 1;
-    if is_only {
-        return Some(key.to_owned());
-    }
-    let count = |taken: &dyn Fn(usize) -> Vec<u64>| {
-        cell.hits.iter().filter(|hit| taken(hit.answer).iter().any(|value| hit.values.contains(value))).count() as f64
-    };
-    let by_path = count(&|answer| walk(told, answer, |path| path == row.extractor));
-    let by_key = count(&|answer| walk(told, answer, |path| last_key(path) == Some(key)));
-    Some(if by_key >= thresholds.bare_share_min * by_path { key.to_owned() } else { row.extractor.clone() })
-}
 
 /// The first values of the lists chosen, taken in turn: in a list of objects, that is the order of the document.
 fn walk(told: ToldHistory<'_>, answer: usize, chosen: impl Fn(&str) -> bool) -> Vec<u64> {

@@ -7,13 +7,12 @@ use serde_json::{Map, Value, json};
 
 use crate::planner::prefetches::{DeclineReason, PrefetchEnd, PrefetchTally};
 use crate::planner::report::{
-    EdgeRow, Metric, Net, PlannerArm, PlannerReport, PlannerSweepRow, TargetFigure, by_tool, effectiveness,
+    EdgeRow, Metric, PlannerArm, PlannerReport, PlannerSweepRow, TargetFigure, by_tool, effectiveness,
 };
 use crate::planner::selectivity::report as selectivity;
 use crate::report::share;
 use crate::report::table::{Table, TableBuilder};
 
-/// The fields of the report.
 pub fn json(report: &PlannerReport) -> Value {
     json!({
         "backtest": report.backtest,
@@ -31,24 +30,12 @@ fn arm(arm: &PlannerArm) -> Value {
         "arm": arm.name,
         "about": arm.about,
         "metrics": arm.metrics.iter().map(metric).collect::<Vec<_>>(),
-        "net": net(&arm.net()),
+        "net": arm.net(),
         "total": tally(&arm.total),
         "random_arguments": { "sent": arm.control.sent(), "near": arm.control.near, "far": arm.control.far },
         "published_line": effectiveness(&arm.total).to_string(),
         "tools": tools.iter().map(|(tool, sums)| json!({ "tool": tool, "books": tally(sums) })).collect::<Vec<_>>(),
         "edges": arm.edges.iter().map(edge).collect::<Vec<_>>(),
-    })
-}
-
-/// Positive is better: fewer calls, fewer tokens.
-fn net(net: &Net) -> Value {
-    json!({
-        "calls_off": net.calls_off,
-        "calls_on": net.calls_on,
-        "saved": net.saved,
-        "added": net.added,
-        "calls_net": net.saved as i64 - net.added as i64,
-        "tokens_net": -((net.unused_tokens + net.hint_tokens) as i64),
     })
 }
 
@@ -70,7 +57,6 @@ fn metric(metric: &Metric) -> Value {
     fields
 }
 
-/// The tally with what follows from it.
 #[derive(Serialize)]
 struct TallyFigures<'a> {
     #[serde(flatten)]
@@ -102,7 +88,6 @@ fn tally(tally: &PrefetchTally) -> Value {
     })
 }
 
-/// What each value of the swept keys would do.
 pub fn sweep_json(keys: &[String], rows: &[PlannerSweepRow]) -> Value {
     let row = |row: &PlannerSweepRow| {
         let values: Map<String, Value> =

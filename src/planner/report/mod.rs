@@ -16,16 +16,12 @@ pub use crate::planner::report::json::sessions;
 pub use json::{json, sweep_json};
 pub use tables::{SWEPT, sweep, write};
 
-/// Everything that a planner replay says.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PlannerReport {
-    /// What was learned from and what was judged.
     pub backtest: PlannerBacktest,
-    /// One planner each.
     pub arms: Vec<PlannerArm>,
     /// What nobody can beat, under the models of the configuration.
     pub bound: Bound,
-    /// What the selective planner learned.
     pub selectivity: Option<(Learned, selectivity::SelectivityThresholds)>,
     /// What to do about it: lines of rule R7 and others.
     pub advice: Vec<String>,
@@ -36,25 +32,20 @@ pub struct PlannerReport {
 /// Learned from, judged on.
 #[derive(Clone, Debug, PartialEq, Eq, Default, Serialize)]
 pub struct PlannerBacktest {
-    /// Sessions that were learned from.
     pub training_sessions: u64,
     pub judged_sessions: u64,
     pub judged_calls: u64,
     /// Start of the first session that was judged.
     #[serde(rename = "judged_from_ms")]
     pub judged_from: Option<Millis>,
-    /// Whether the planner is switched on in the configuration.
     #[serde(rename = "enrichment_enabled")]
     pub enabled: bool,
 }
 
-/// One planner, judged.
 #[derive(Clone, Debug, PartialEq, Default)]
 pub struct PlannerArm {
     pub name: String,
-    /// What it is.
     pub about: String,
-    /// Everything.
     pub total: PrefetchTally,
     /// The same planner with values of other sessions in place of its own.
     pub control: PrefetchTally,
@@ -66,14 +57,12 @@ pub struct PlannerArm {
     pub sessions: Vec<(String, PrefetchTally)>,
 }
 
-/// Key of the hit rate, by which planners are told apart. `prefetch_hit` is the published figure, which goes by the name of
-/// the tool.
+/// Key of the hit rate that tells planners apart; the published `prefetch_hit` goes by the tool alone.
 pub const HIT: &str = "exact_hit";
 
 /// A metric with what it should reach.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Metric {
-    /// Its key in JSON.
     pub key: &'static str,
     pub name: &'static str,
     /// Successes of trials; without a target: a count.
@@ -81,12 +70,10 @@ pub struct Metric {
     /// Interval over sessions, or over calls (Wilson) where that is wider: either alone can be too sure, the one where few
     /// sessions have any, the other where one session has most of them.
     pub sessions: Option<(f64, f64)>,
-    /// What it should reach.
     pub target: Option<TargetFigure>,
 }
 
 impl Metric {
-    /// Its interval.
     pub fn ends(&self) -> (f64, f64) {
         self.sessions.unwrap_or((self.share.lower, self.share.upper))
     }
@@ -105,14 +92,10 @@ impl Metric {
     }
 }
 
-/// One edge, judged.
 #[derive(Clone, Debug, PartialEq)]
 pub struct EdgeRow {
-    /// Tool that answered.
     pub from: String,
-    /// Tool that was called ahead.
     pub to: String,
-    /// Its books.
     pub tally: PrefetchTally,
 }
 
@@ -121,14 +104,11 @@ pub struct EdgeRow {
 pub struct PlannerSweepRow {
     /// The values, in the order of the keys.
     pub values: Vec<String>,
-    /// Name of the planner.
     pub arm: String,
-    /// Its books.
     pub tally: PrefetchTally,
 }
 
 impl PlannerArm {
-    /// The hit rate.
     pub fn hit(&self) -> Share {
         Share::new(self.total.near.exact, self.total.sent())
     }
@@ -137,12 +117,21 @@ impl PlannerArm {
     pub fn net(&self) -> Net {
         let PrefetchTally { calls, unused_tokens, hint_tokens, .. } = self.total;
         let (saved, added) = (self.total.calls_saved(), self.total.calls_added());
-        Net { calls_off: calls, calls_on: calls - saved + added, saved, added, unused_tokens, hint_tokens }
+        Net {
+            calls_off: calls,
+            calls_on: calls - saved + added,
+            saved,
+            added,
+            calls_net: saved as i64 - added as i64,
+            tokens_net: -((unused_tokens + hint_tokens) as i64),
+            unused_tokens,
+            hint_tokens,
+        }
     }
 }
 
-/// The same sessions without and with a planner.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// The same sessions without and with a planner. Net is better where it is positive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Net {
     /// Calls that run without it.
     pub calls_off: u64,
@@ -152,9 +141,13 @@ pub struct Net {
     pub saved: u64,
     /// Calls that run for nothing or twice.
     pub added: u64,
+    pub calls_net: i64,
+    pub tokens_net: i64,
     /// Predicted tokens of answers that nobody used. They stay outside of the context.
+    #[serde(skip)]
     pub unused_tokens: u64,
     /// Tokens of hints, which stand in the context.
+    #[serde(skip)]
     pub hint_tokens: u64,
 }
 

@@ -17,7 +17,6 @@ use crate::report::table::{Table, TableFormat};
 /// Rows of a table of edges or tools that are shown.
 const ROWS_MAX: usize = 12;
 
-/// Writes the report for people (or as Markdown).
 pub fn write(out: &mut dyn Write, report: &PlannerReport, format: TableFormat, width: Option<u16>) -> Result<()> {
     for line in answer(report) {
         writeln!(out, "{}", format.sentence(&line))?;
@@ -71,7 +70,6 @@ pub fn write(out: &mut dyn Write, report: &PlannerReport, format: TableFormat, w
     Ok(())
 }
 
-/// The metrics with their targets, planner by planner.
 fn targets(report: &PlannerReport) -> Table {
     let columns = ["figure", "planner", "#share", "#95 %", "#of", "#target", "reached"];
     let mut table = Table::new(&columns);
@@ -148,7 +146,6 @@ fn by_arm(report: &PlannerReport, first: &str) -> Table {
     Table::new(&columns.iter().map(String::as_str).collect::<Vec<_>>())
 }
 
-/// What the greedy choice reaches of the best one.
 fn greedy(arm: &PlannerArm, share: f64) -> String {
     let PrefetchTally { plans_compared, best_value, .. } = arm.total;
     if plans_compared == 0 || best_value <= 0.0 { "n/a".to_owned() } else { percent(share) }
@@ -256,8 +253,7 @@ pub fn answer(report: &PlannerReport) -> Vec<String> {
     lines
 }
 
-/// The configuration first, then the planners that reach the hit rate; where none would have sent anything there is
-/// nothing to say.
+/// The configuration, then the planners that reach the hit rate; empty where nothing would be sent.
 fn verdict(report: &PlannerReport) -> String {
     let sent = |arm: &&PlannerArm| arm.total.sent() > 0;
     if !report.arms.iter().any(|arm| sent(&arm)) {
@@ -314,7 +310,7 @@ fn words(arm: &PlannerArm) -> String {
 
 /// "−66 calls (12 saved, 78 added; 1,300 instead of 1,234), 45,000 tokens of cost (45,000 of unused results, 0 of hints)"
 pub fn net(arm: &PlannerArm) -> String {
-    let Net { calls_off, calls_on, saved, added, unused_tokens, hint_tokens } = arm.net();
+    let Net { calls_off, calls_on, saved, added, unused_tokens, hint_tokens, .. } = arm.net();
     let sign = if saved >= added { '+' } else { '−' };
     format!(
         "{sign}{} calls ({} saved, {} added; {} instead of {}), {} tokens of cost ({} of unused results, {} of hints)",

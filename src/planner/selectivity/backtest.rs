@@ -1,7 +1,5 @@
-//! Learned on earlier sessions, judged on later ones: the only figures that say anything about tomorrow.
-//!
-//! And the precision–coverage curve: what is fetched from which threshold on, how often it is exactly what was asked for,
-//! and how many results get anything fetched behind them at all.
+//! Learned on earlier sessions, judged on later ones: the only figures that say anything about tomorrow; and the curve
+//! of precision and coverage: how often what is fetched from a threshold on is asked for, behind how many results.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,7 +12,6 @@ use crate::planner::selectivity::file::Selectivity;
 use crate::planner::selectivity::table::{JudgedCandidate, LinkCounts};
 use crate::planner::selectivity::{Named, SelectivityThresholds, WaitWindow, examples};
 
-/// What was learned and how it did.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SelectiveBacktest {
     /// Counted on the training sessions.
@@ -49,8 +46,7 @@ impl SelectiveBacktest {
     }
 }
 
-/// Learns on the sessions that `is_training` names, and judges on the rest. `target` is the share of exact calls that the
-/// point to work at must reach.
+/// Learns on the sessions in `is_training`, judges on the rest; `target` is the least share of exact calls.
 pub fn backtest(
     examples: &[JudgedCandidate],
     is_training: &dyn Fn(u32) -> bool,
@@ -99,7 +95,6 @@ fn scored(example: &JudgedCandidate, table: &LinkCounts, own: &LinkCounts, numbe
     }
 }
 
-/// What was learned and how it does.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Learned {
     /// Learned and judged within the next few calls.
@@ -135,7 +130,6 @@ impl Learned {
         Self { backtest, judged, target }
     }
 
-    /// What a planner needs of it.
     pub fn selectivity(&self) -> Selectivity {
         Selectivity { threshold: self.backtest.threshold(), table: self.backtest.table.clone() }
     }
@@ -161,7 +155,6 @@ impl Scored {
     }
 }
 
-/// What comes of one threshold.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ThresholdPoint {
     /// Candidates with at least this score are fetched.
@@ -193,7 +186,6 @@ pub fn thresholds(step: f64) -> Vec<f64> {
     (0..=steps as u32).map(|number| f64::from(number) / steps).collect()
 }
 
-/// The points of these thresholds.
 pub fn curve(scored: &[Scored], thresholds: &[f64], resampling: &Resampling) -> Vec<ThresholdPoint> {
     thresholds.iter().map(|threshold| point(scored, *threshold, resampling)).collect()
 }
@@ -226,10 +218,9 @@ pub fn point(scored: &[Scored], threshold: f64, resampling: &Resampling) -> Thre
     }
 }
 
-/// The point to work at: the smallest threshold at which the exact share reaches the target even at the lower end of both
-/// its intervals, over prefetches and over sessions; none if there is none. Either alone can be too sure: one over
-/// prefetches where a single session has most of them, the other where only few sessions have any. Below the target
-/// itself no threshold is tried: there the good cells would pay for bad ones.
+/// The smallest threshold at which the exact share reaches the target at the lower end of its intervals over prefetches
+/// and over sessions (either alone can be too sure where one session has most, or few have any), if there is one. Below
+/// the target itself none is tried: there good cells would pay for bad ones.
 pub fn operating_point(curve: &[ThresholdPoint], target: f64) -> Option<&ThresholdPoint> {
     let low = |point: &ThresholdPoint| point.exact_widest().map_or(0.0, |(low, _)| low);
     let reaching = curve.iter().filter(|point| point.threshold >= target && low(point) >= target);

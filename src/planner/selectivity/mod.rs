@@ -1,10 +1,8 @@
 //! Selectivity: how probable one exact follow-up is, given what the result looks like that it would follow.
 //!
-//! A link says "after Glob, Read comes with 0.32". Whether *this* path is read next depends on how many there are, what
-//! kind of list they stand in, which of them it is. No model is fitted: candidates are counted in a small set of named
-//! cells, one with few trials falls back on a coarser one ([`table`]), and the threshold from which on a candidate is worth
-//! fetching is read off a curve over the training sessions ([`backtest`]). Moments of sessions are the
-//! examples, and a learned table gives the planner its probabilities.
+//! A link says "after Glob, Read comes with 0.32". Whether *this* path is next depends on how many there are, in what
+//! list, and which it is. No model is fitted: candidates are counted in named cells, one with few trials falls back on
+//! a coarser one ([`table`]), and the threshold is read off a curve over the training sessions ([`backtest`]).
 
 pub mod report;
 
@@ -39,13 +37,11 @@ pub struct SelectivityThresholds {
     pub rank_ends: Vec<u32>,
     /// Trials before a cell is believed.
     pub trials_min: u64,
-    /// Distance of the thresholds that are tried.
     pub threshold_step: f64,
 }
 
 impl SelectivityThresholds {
-    /// Reads the file; `place` is how errors cite it. An error if a number is missing, misspelled, of the wrong kind or
-    /// out of range.
+    /// Reads the file, cited as `place`. An error if a number is missing, misspelled or out of range.
     pub fn parse(text: &str, place: &str) -> Result<Self> {
         let numbers: Self = fitting(text, place)?;
         let wrong = [
@@ -68,7 +64,6 @@ pub struct Named<'a> {
 }
 
 impl<'a> Named<'a> {
-    /// The names of a history and its value models.
     pub fn new(told: ToldHistory<'a>, known: &'a KnownTools<'_>) -> Self {
         Self { tools: &known.names, arguments: &told.values.names }
     }
@@ -110,7 +105,6 @@ pub enum WaitWindow {
 }
 
 impl WaitWindow {
-    /// All of them.
     pub const ALL: [Self; 3] = [Self::Calls, Self::MoreCalls, Self::Steps];
 
     fn outcome(self, moment: &Opportunity) -> OpportunityEnd {
@@ -149,14 +143,11 @@ pub fn examples(
 /// Probabilities for the planner: that of the cell, or none at all below the threshold.
 pub struct Selective<'a> {
     pub learned: &'a Selectivity,
-    /// How.
     pub numbers: &'a SelectivityThresholds,
-    /// The names behind moments.
     pub named: Named<'a>,
 }
 
 impl Selective<'_> {
-    /// What is known of a moment.
     pub fn estimate(&self, moment: &Opportunity) -> Option<Estimate> {
         self.learned.table.estimate(&self.named.link(moment), &features(moment), self.numbers)
     }

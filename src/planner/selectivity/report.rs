@@ -1,6 +1,5 @@
-//! Selectivity in words, tables and JSON: the cells that were counted, the curve, and the point that was chosen. A
-//! candidate *comes true* if the agent makes exactly that call; each counts by itself. That is another figure than the hits
-//! of a planner, which sends what it has sent already only once.
+//! Selectivity in words, tables and JSON: cells, the curve and the chosen point. A candidate *comes true* if the agent
+//! makes exactly that call; each counts, while the hits of a planner are of calls that it sends only once.
 
 use std::io::Write;
 
@@ -55,7 +54,6 @@ pub fn words(learned: &Learned) -> Vec<String> {
     lines
 }
 
-/// Words, the curve, the cells.
 pub fn write(
     out: &mut dyn Write,
     learned: &Learned,
@@ -119,7 +117,6 @@ fn cells(learned: &Learned, numbers: &SelectivityThresholds) -> Table {
         .table()
 }
 
-/// Everything as JSON.
 pub fn json(learned: &Learned, numbers: &SelectivityThresholds) -> Value {
     let backtest = &learned.backtest;
     let cells = backtest.table.believed(numbers).map(|(link, cell, counts)| {

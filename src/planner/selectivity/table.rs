@@ -11,14 +11,12 @@ use crate::base::stats::Share;
 use crate::base::sums::adds_up;
 use crate::planner::selectivity::SelectivityThresholds;
 
-/// A follow-up with its argument.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FollowUpLink {
     /// Live name of the tool that answered.
     pub from: String,
     /// Live name of the tool that may be called next.
     pub to: String,
-    /// The argument that the answer supplies.
     pub argument: String,
 }
 
@@ -30,7 +28,6 @@ pub struct JudgedCandidate {
     /// The answer that it came from, distinct over all sessions.
     pub trigger: u64,
     pub link: FollowUpLink,
-    /// What was known.
     pub features: Features,
     /// Whether exactly this call was made soon after.
     pub exact: bool,
@@ -38,10 +35,8 @@ pub struct JudgedCandidate {
     pub target: bool,
 }
 
-/// How often candidates of a cell were called for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct CandidateCounts {
-    /// Candidates.
     pub trials: u64,
     /// Of these, exactly called.
     pub exact: u64,
@@ -54,7 +49,6 @@ impl CandidateCounts {
         Self { trials: 1, exact: example.exact.into(), target: (example.target || example.exact).into() }
     }
 
-    /// Exact calls of trials.
     pub fn exact(&self) -> Share {
         Share::new(self.exact, self.trials)
     }
@@ -75,10 +69,8 @@ impl SubAssign for CandidateCounts {
     }
 }
 
-/// What the counts say of a candidate.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Estimate {
-    /// The cell that was believed.
     pub cell: FeatureCell,
     pub counts: CandidateCounts,
 }
@@ -90,7 +82,6 @@ impl Estimate {
     }
 }
 
-/// Counts by link and cell.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct LinkCounts {
     /// Of every link all cells that had a candidate, the one of all candidates included.
@@ -171,7 +162,6 @@ pub struct Features {
     pub same_directory: bool,
 }
 
-/// What can be told apart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, strum::IntoStaticStr)]
 #[strum(const_into_str, serialize_all = "snake_case")]
 #[serde(rename_all = "snake_case")]
@@ -187,7 +177,6 @@ pub enum Feature {
 }
 
 impl Feature {
-    /// The number of the group in which a candidate falls, from 0.
     pub fn group(self, features: &Features, numbers: &SelectivityThresholds) -> u8 {
         match self {
             Self::Found => place(features.found, &numbers.found_ends),
@@ -197,7 +186,6 @@ impl Feature {
         }
     }
 
-    /// The names of its groups, by number.
     pub fn groups(self, numbers: &SelectivityThresholds) -> Vec<String> {
         match self {
             Self::Found => ranges(&numbers.found_ends),
@@ -229,7 +217,6 @@ fn ranges(ends: &[u32]) -> Vec<String> {
 pub struct FeatureCell(pub Vec<u8>);
 
 impl FeatureCell {
-    /// The finest cell of a candidate.
     pub fn finest(features: &Features, numbers: &SelectivityThresholds) -> Self {
         Self(numbers.features.iter().map(|feature| feature.group(features, numbers)).collect())
     }

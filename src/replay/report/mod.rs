@@ -16,7 +16,6 @@ use crate::report::numbers::counted;
 pub use page::html;
 pub use tables::{figure, reaches, table, write};
 
-/// Everything that a replay of one configuration says.
 #[derive(Clone, Serialize, Deserialize, Debug, PartialEq)]
 pub struct ReplayReport {
     pub input: ReplayedInput,
@@ -38,7 +37,6 @@ pub struct ReplayReport {
     pub json: JsonBaselines,
 }
 
-/// What was replayed.
 #[derive(Clone, Serialize, Deserialize, Debug, PartialEq, Default)]
 pub struct ReplayedInput {
     /// Sessions that a tool gave a text.
@@ -54,7 +52,6 @@ pub struct ReplayedInput {
     pub mixed: u64,
     /// Without facts: the log was deleted before it was studied.
     pub unstudied: u64,
-    /// Distinct bodies.
     pub bodies: u64,
     /// Ways to write them that were proven by reading them back.
     pub proven: u64,
@@ -66,22 +63,18 @@ pub struct ReplayedInput {
     pub counters: BTreeMap<String, u64>,
     /// Tokens that entered contexts by the usage of the logs (estimated).
     pub context_tokens: u64,
-    /// Bodies of at least 200 code points seen before in their log and partition, by the plain definition of
-    /// `devboy ingest`: eligible, seen before, among the five most recent.
+    /// Bodies of 200 code points or more, as `devboy ingest` counts: eligible, seen before, among the five most recent.
     pub plain_repeats: [u64; 3],
 }
 
-/// One replay.
 #[derive(Clone, Serialize, Deserialize, Debug, PartialEq)]
 pub struct ReplayArm {
     pub name: String,
-    /// All responses.
     pub total: Tally,
     /// Later edits that quote what was shown.
     pub quotes: Quotes,
     /// Answers by exact references, near-references, references to lines.
     pub hints: [u64; 3],
-    /// What expanding them gave.
     pub expanded: Expanded,
     pub endpoints: Vec<NamedTally>,
     pub shapes: Vec<NamedTally>,
@@ -97,36 +90,30 @@ pub struct ReplayArm {
 pub struct ReachSavings {
     /// Name for programs.
     pub id: String,
-    /// Name for people.
     pub name: String,
     /// Tokens of the answers that may be changed.
     pub tokens: u64,
     /// A replay with the published formats; answers out of reach are sent as they are.
     pub published: Tally,
-    /// The same with the extended formats.
     pub extended: Tally,
 }
 
-/// A tally with its name.
 #[derive(Clone, Serialize, Deserialize, Debug, PartialEq)]
 pub struct NamedTally {
     /// Endpoint, shape, project or format.
     pub name: String,
-    /// Its responses.
     pub tally: Tally,
 }
 
 /// How the combined savings are spread over sessions that have any tool response.
 #[derive(Clone, Serialize, Deserialize, Debug, PartialEq)]
 pub struct Distribution {
-    /// Sessions.
     pub n: u64,
     pub worst: f64,
     /// 5th percentile (lower element, like all of them).
     pub p5: f64,
     /// 25th percentile.
     pub p25: f64,
-    /// Median.
     pub p50: f64,
     /// 75th percentile.
     pub p75: f64,
@@ -145,12 +132,10 @@ pub struct JsonBaselines {
     pub compact: u64,
     /// Tokens as indented JSON.
     pub pretty: u64,
-    /// Tokens sent.
     pub sent: u64,
 }
 
 impl Distribution {
-    /// The distribution of the combined savings of some tallies.
     pub fn of<'t>(tallies: impl Iterator<Item = &'t Tally>) -> Option<Self> {
         let mut shares: Vec<f64> = tallies.filter_map(|tally| tally.savings().combined).collect();
         shares.sort_by(f64::total_cmp);
@@ -170,13 +155,11 @@ impl Distribution {
 }
 
 impl ReplayReport {
-    /// Who runs the pipeline, in words.
     pub fn reach_name(&self) -> &str {
         let chosen = self.reaches.iter().find(|reached| reached.id == self.reach);
         chosen.map_or(&self.reach, |reached| &reached.name)
     }
 
-    /// How tokens were counted, in words.
     pub fn counters(&self) -> String {
         let only = self.input.counters.len() == 1;
         let words = self.input.counters.iter().map(|(name, sessions)| {
@@ -215,7 +198,6 @@ pub fn tally_json(tally: &Tally) -> Value {
     })
 }
 
-/// Who could save what, for JSON.
 pub fn reaches_json(reaches: &[ReachSavings]) -> Value {
     let whole = |reached: &ReachSavings| reached.published.baseline();
     let row = |reached: &ReachSavings| {
@@ -231,7 +213,6 @@ pub fn reaches_json(reaches: &[ReachSavings]) -> Value {
     reaches.iter().map(row).collect()
 }
 
-/// The report for JSON.
 pub fn json(report: &ReplayReport) -> Value {
     let groups = |groups: &[NamedTally]| {
         let rows = groups.iter().map(|group| json!({ "name": group.name, "savings": tally_json(&group.tally) }));

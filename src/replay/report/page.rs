@@ -12,7 +12,6 @@ const FORMATS_DRAWN: usize = 12;
 /// A bar: its name, its parts, and what is written behind it.
 type PageBar = (String, Vec<f64>, String);
 
-/// The whole page.
 pub fn html(report: &ReplayReport) -> String {
     let mut html = Html::new();
     html.leaf("h1", &[], "What the pipeline would have saved");
@@ -25,7 +24,6 @@ pub fn html(report: &ReplayReport) -> String {
     html.page("devboy replay")
 }
 
-/// What an arm saves, in a sentence.
 fn headline(report: &ReplayReport, arm: &ReplayArm) -> String {
     let (saved, whole) = (arm.total.saved(), arm.total.baseline());
     let count = thousands(arm.total.count());

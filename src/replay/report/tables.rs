@@ -9,13 +9,11 @@ use crate::replay::savings::{Bounds, Expanded, PaperClaim, PublishedClaim, Savin
 use crate::report::numbers::{counted, known, percent, thousands};
 use crate::report::table::{Table, TableBuilder, TableFormat};
 
-/// What the table of reaches does not say.
 const REACHES_NOTE: &str =
     "tokens saved; a result out of reach is sent as it is; in money: `devboy what-if pipeline`, for a gateway";
 /// Rows of a table of groups that are shown unless more are asked for.
 const ROWS_MAX: usize = 15;
 
-/// Writes the report for people (or as Markdown).
 pub fn write(out: &mut dyn Write, report: &ReplayReport, format: TableFormat, width: Option<u16>) -> Result<()> {
     for line in summary(report) {
         writeln!(out, "{}{}", format.bullet(), format.sentence(&line))?;
@@ -96,7 +94,6 @@ pub(super) fn summary(report: &ReplayReport) -> Vec<String> {
     lines
 }
 
-/// What an arm saves, and by what.
 fn saved(report: &ReplayReport, arm: &ReplayArm) -> String {
     let Savings { dedup, encoder, combined } = arm.total.savings();
     format!(

@@ -32,11 +32,8 @@ pub struct Thresholds {
     pub of_bill_percent_min: f64,
 }
 
-/// What is asked.
 pub struct Question {
-    /// Id of the rule.
     pub rule: &'static str,
-    /// What it is about, in words.
     pub subject: &'static str,
     /// The levers that can do it, the one to be preferred first.
     pub levers: &'static [&'static str],
@@ -52,7 +49,6 @@ impl Question {
         Ok(held.and_then(|(lever, value)| Some((lever, (self.meant)(&value)?))))
     }
 
-    /// What was tried of it.
     pub(super) fn trials<'t>(&self, study: &'t LeverStudy) -> Vec<&'t Trial> {
         study.trials.iter().filter(|trial| self.value(trial.setting).is_some()).collect()
     }
@@ -118,7 +114,6 @@ fn concerned(study: &LeverStudy, trials: &[&Trial]) -> [u64; 2] {
     trials.first().map_or([0, 0], |trial| [true, false].map(|side| count(trial, side)))
 }
 
-/// On what a lever is judged.
 fn evidence(study: &LeverStudy, question: &Question) -> Evidence {
     let trials = question.trials(study);
     let [earlier, later] = concerned(study, &trials);
@@ -140,7 +135,6 @@ fn evidence(study: &LeverStudy, question: &Question) -> Evidence {
     Evidence::of(format!("chosen on {chosen}{listed}, judged on {judged}{apart}{after}"), earlier + later)
 }
 
-/// Judges one lever.
 pub fn judge(facts: &SettingsFacts<'_>, sheet: &RuleThresholds, question: &Question) -> Result<Finding> {
     let mut evidence = evidence(facts.study, question);
     let finding = |verdict, forecast, evidence| Finding {
@@ -247,7 +241,6 @@ fn too_little(
         .then(|| format!("{words} are {share:.2} % of the whole bill ({})", sheet.cite("of_bill_percent_min")))
 }
 
-/// What a trial says of the later sessions.
 pub(super) fn of_trial(study: &LeverStudy, resampling: &Resampling, trial: &Trial) -> Option<BillForecast> {
     forecast(study, resampling, &[trial.setting], &trial.sessions)
 }
@@ -290,12 +283,10 @@ pub(super) fn forecast(
     })
 }
 
-/// A value without quotes.
 pub(super) fn plain(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 
-/// A value as findings hold it.
 pub(super) fn as_toml(value: &Value) -> toml_edit::Value {
     match value {
         Value::String(text) => text.as_str().into(),

@@ -1,5 +1,4 @@
-//! The rules about Claude Code's own settings: what was simulated of a lever, checked against its versions, its bounds and the
-//! files that win over it.
+//! The rules about Claude Code's settings: simulated levers against versions, bounds and the files that win.
 
 mod judge;
 pub mod search;
@@ -25,15 +24,11 @@ use crate::whatif::client::LeverStudy;
 pub use simulated::{HeldLever, asks_several, decided, held, paying, question, standing};
 pub use together::{add_beside, settle, with_proposed};
 
-/// A rule about settings.
 pub struct ClaudeRule {
     /// Short id: "S1".
     pub id: &'static str,
-    /// Name of its files.
     pub file: &'static str,
-    /// What it decides, in one line.
     pub summary: &'static str,
-    /// The judgement.
     pub judge: fn(&SettingsFacts<'_>, &RuleThresholds) -> Result<Vec<Finding>>,
 }
 
@@ -41,42 +36,32 @@ pub struct ClaudeRule {
 pub static REGISTER: &[&ClaudeRule] =
     &[&simulated::S1, &simulated::S2, &simulated::S3, &simulated::S4, &told::S5, &told::S6, &told::S7, &told::S8];
 
-/// What rules about settings may read.
 #[derive(Clone, Copy)]
 pub struct SettingsFacts<'a> {
-    /// What was tried.
     pub study: &'a LeverStudy,
-    /// Everything that can be set.
     pub levers: &'a Levers,
-    /// The file as it is, and those above it.
     pub layers: &'a SettingsLayers,
     /// What was written to the file and taken back.
     pub journal: &'a Journal,
-    /// How sessions are drawn for intervals.
     pub resampling: &'a Resampling,
     /// What was used of what a setting could switch off.
     pub uses: &'a Uses,
 }
 
-/// What was used.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Uses {
     /// Servers of the project's `.mcp.json`; none where no project was asked about.
     pub servers: Option<Map<String, Value>>,
-    /// Calls of MCP tools, by tool.
     pub mcp_calls: BTreeMap<String, u64>,
     /// Calls of tools that ask for resources of MCP servers: none says of which.
     pub resource_calls: u64,
-    /// Uses of skills.
     pub skills: u64,
-    /// Texts of skills that were sent again after a compaction, where all projects were asked about: nothing says in which
-    /// session.
+    /// Skill texts sent again after a compaction; nothing says in which session, so only where all projects are asked about.
     pub skills_again: u64,
     /// Requests of subagents, by model.
     pub subagent_models: BTreeMap<String, u64>,
 }
 
-/// The numbers of a rule.
 fn sheet_of(rule: &str, data: &Data) -> Result<RuleThresholds> {
     let rule = REGISTER.iter().find(|one| one.id == rule);
     RuleThresholds::of(rule.map_or("", |rule| rule.file), data)

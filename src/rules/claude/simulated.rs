@@ -1,5 +1,4 @@
-//! S1–S4: levers whose values are replayed over the requests of the logs: lifetimes of the prompt cache, the size at which
-//! contexts are compacted, and how much of a long result the model is shown.
+//! S1–S4: levers replayed over the logs: cache lifetime, compaction size, and how much of a long result is shown.
 
 use serde_json::{Value, json};
 
@@ -95,7 +94,6 @@ pub fn question(setting: LeverValue) -> Option<(&'static str, &'static str)> {
     Some((asks.rule, asks.subject))
 }
 
-/// Whether a rule asks several questions.
 pub fn asks_several(rule: &str) -> bool {
     QUESTIONS.iter().filter(|question| question.rule == rule).count() > 1
 }
@@ -133,7 +131,6 @@ pub fn paying(study: &LeverStudy, resampling: &Resampling, data: &Data) -> Resul
     Ok(paying.collect::<Result<Vec<_>>>()?.into_iter().flatten().collect())
 }
 
-/// What holds already of what a lever sets.
 pub struct HeldLever<'l> {
     /// What sets it: the lever, or another one that does the same.
     pub lever: &'l Lever,
@@ -172,7 +169,6 @@ pub(super) fn setting(finding: &Finding) -> Option<LeverValue> {
     (question_of(finding)?.meant)(&value)
 }
 
-/// The question that a finding answers.
 pub(super) fn question_of(finding: &Finding) -> Option<&'static Question> {
     QUESTIONS.iter().find(|question| (question.rule, question.subject) == (finding.rule, finding.subject.as_str()))
 }

@@ -1,5 +1,4 @@
-//! What Claude Code could be set to, tried on the logs and judged: what is proposed, what that does as one configuration,
-//! and the settings with it.
+//! Claude Code's levers, tried on the logs and judged: what is proposed, alone and as one configuration.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -32,37 +31,24 @@ use crate::whatif::workload::{Workload, cache_rules};
 /// How often proposals are looked for that pay only beside others.
 const ROUNDS_MAX: usize = 3;
 
-/// Which settings are asked about.
 pub struct AskedSettings<'a> {
-    /// Whose they are.
     pub scope: SettingsScope,
-    /// Where settings are.
     pub places: &'a ClaudePlaces,
-    /// What is set.
     pub layers: SettingsLayers,
     /// The projects that they reach; none: all.
     pub projects: Option<BTreeSet<Id>>,
-    /// The client versions of the last weeks.
     pub clients: Versions,
 }
 
-/// What was found, and what it comes to.
 pub struct SettingsStudy {
-    /// Whose settings.
     pub scope: SettingsScope,
-    /// Which sessions they reach.
     pub reach: SettingsReach,
-    /// The settings as they are.
     pub layers: SettingsLayers,
-    /// What was tried, with what came of it.
     pub study: LeverStudy,
-    /// What the rules say.
     pub findings: Vec<Finding>,
     /// What all that is proposed does as one configuration, if it is more than one change.
     pub together: Option<BillForecast>,
-    /// The settings with what is proposed.
     pub text: String,
-    /// The same as a diff.
     pub diff: String,
 }
 
@@ -104,7 +90,6 @@ impl SettingsStudy {
     }
 }
 
-/// What values are tried on.
 struct Asking<'a> {
     simulator: &'a Simulator<'a>,
     workload: &'a Workload,
@@ -131,8 +116,7 @@ impl<'a> Asking<'a> {
         Ok(findings)
     }
 
-    /// What is proposed as one configuration, and what that does. What pays only beside it is proposed with it: else the next run
-    /// would.
+    /// The proposals as one configuration and its effect, with what pays only beside them: else the next run would propose it.
     fn settled(
         &self,
         facts: &SettingsFacts<'_>,
@@ -183,8 +167,7 @@ fn with_proposed(layers: &SettingsLayers, findings: &[Finding]) -> Result<String
     layers.file.with(changes.iter().map(|(key, value)| (key, value)))
 }
 
-/// What projects decide themselves, where a file for all projects is asked about: those of the logs that are on this disk, and
-/// the current one.
+/// What the current project and those of the logs on this disk decide themselves, if a file for all is asked about.
 fn own(
     scope: SettingsScope,
     places: &ClaudePlaces,
@@ -214,7 +197,6 @@ fn servers(scope: SettingsScope, places: &ClaudePlaces) -> Result<Option<Map<Str
     Ok(Some(listed.as_ref().and_then(Value::as_object).cloned().unwrap_or_default()))
 }
 
-/// What was used in some projects, or in all.
 fn uses(
     timeline: &Timeline,
     projects: Option<&BTreeSet<Id>>,

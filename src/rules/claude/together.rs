@@ -1,5 +1,4 @@
-//! Several proposals as one configuration: which of them add nothing to the others, which values are best beside each other,
-//! and what that does.
+//! Several proposals as one configuration: which add nothing to the others, which values are best together.
 
 use std::collections::BTreeMap;
 
@@ -37,12 +36,10 @@ impl<F: Fn(&[LeverValue]) -> Vec<SettingSides>> Configurations<'_, F> {
     }
 }
 
-/// What is proposed, by its place among the findings.
 fn proposals(findings: &[Finding]) -> Vec<(usize, LeverValue)> {
     (0..).zip(findings).filter_map(|(place, finding)| Some((place, setting(finding)?))).collect()
 }
 
-/// The settings that stand once what is proposed is written.
 pub fn with_proposed(standing: &[LeverValue], findings: &[Finding]) -> Vec<LeverValue> {
     let proposed: Vec<LeverValue> = proposals(findings).into_iter().map(|(_, setting)| setting).collect();
     let is_kept = |stands: &&LeverValue| !proposed.iter().any(|setting| setting.is_of_lever(**stands));
@@ -136,8 +133,7 @@ fn share_out(findings: &mut [Finding], lasts: &[(usize, f64)], whole: &BillForec
     }
 }
 
-/// Where several settings together save less than the best of them by itself, as it was `judged`, only that one is proposed;
-/// says whether it is so.
+/// Proposes only the best setting where several together save less than it did as `judged`; says whether that is so.
 fn hold_what_the_best_does_alone(all: &mut [Finding], judged: &[Finding], together: &BillForecast) -> bool {
     let of_bill = |place: usize| {
         let is_proposed = all[place].proposed().is_some();

@@ -1,8 +1,6 @@
 //! `tune search`: the few changes of a configuration that save most, looked for in earlier sessions and judged on later
-//! ones. What single rules propose is one place in the space that is searched here.
-//!
-//! The search is greedy: of all values of all keys the one that saves most is taken, then the best beside it, and so on.
-//! What comes out is a path of few changes, not an optimum of forty.
+//! ones. It is greedy: the value of a key that saves most, then the best beside it, and so on. So it gives a path of
+//! few changes, not an optimum of forty.
 
 mod report;
 mod space;
@@ -22,7 +20,6 @@ use crate::settings::{Settings, SettingsFile, what_if};
 
 pub use report::{RULE, findings, sentence, steps, tables};
 
-/// Name of the sheet.
 pub const SHEET: &str = "search.toml";
 
 /// The sheet `rules/search.toml`, which explains its numbers.
@@ -62,17 +59,13 @@ impl SearchThresholds {
     }
 }
 
-/// What is searched.
 pub struct SearchInput<'a> {
     /// The configuration from which the path starts.
     pub file: &'a SettingsFile,
-    /// The responses.
     pub tape: &'a Tape,
     /// First record of each session of the tape.
     pub began: &'a [Millis],
-    /// Who runs the pipeline.
     pub reach: &'a Reach,
-    /// Numbers.
     pub thresholds: &'a SearchThresholds,
     /// Least later sessions that a step is judged on: of fewer one would decide.
     pub later_min: usize,
@@ -82,12 +75,10 @@ pub struct SearchInput<'a> {
     pub goes_on: &'a (dyn Fn() -> bool + Sync),
 }
 
-/// What came of it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Search {
     /// Sessions in which the path was looked for.
     pub earlier: SearchSessions,
-    /// Later sessions, on which it was judged.
     pub later: SearchSessions,
     /// Whether they are enough for that; else nothing was looked for.
     pub is_judged: bool,
@@ -95,7 +86,6 @@ pub struct Search {
     pub candidates: u64,
     /// Keys that were not tried, since they may not be written.
     pub closed: Vec<ClosedKey>,
-    /// Replays of a value.
     pub looks: u64,
     /// The steps, each beside those before. The last one may not hold.
     pub steps: Vec<PathStep>,
@@ -105,7 +95,6 @@ pub struct Search {
     pub folds: Vec<Fold>,
     /// Another configuration on the same later sessions.
     pub against: Option<Judged>,
-    /// How tokens are counted, in words.
     pub tokens: String,
     /// The same under the other configuration.
     pub against_tokens: Option<String>,
@@ -113,61 +102,46 @@ pub struct Search {
     pub stopped: bool,
 }
 
-/// A key that may not be written.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ClosedKey {
-    /// The key, spelled as in TOML.
     pub key: String,
-    /// Why.
     pub reason: String,
 }
 
-/// Some sessions under the configuration as it is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct SearchSessions {
     pub sessions: u64,
-    /// Tokens of their tool results.
     pub baseline_tokens: i64,
-    /// Saved of them now.
     pub saved_tokens: i64,
 }
 
 /// What a change saves more, with its interval over sessions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Judged {
-    /// Tokens saved more.
     pub tokens: i64,
     /// Lower end of the interval, corrected for the number of steps.
     pub lower: f64,
-    /// Upper end.
     pub upper: f64,
 }
 
-/// A step of the path.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PathStep {
-    /// The key, spelled as in TOML.
     pub key: String,
     /// The value that holds now, as TOML; none if the key is new.
     pub from: Option<String>,
-    /// The value that is tried, as TOML.
     pub to: String,
     /// Tokens that it saves more in the earlier sessions.
     pub earlier_tokens: i64,
     /// What it saves more in the later ones.
     pub later: Judged,
-    /// Whether that is more than chance.
     pub holds: bool,
 }
 
-/// The search as of some day.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Fold {
     /// Sessions known then.
     pub known: u64,
-    /// Sessions of the next block.
     pub next: u64,
-    /// Changes on the path.
     pub changes: u64,
     /// Tokens that it should have saved more in the next block, by its share of the known ones.
     pub predicted_tokens: f64,
@@ -278,8 +252,7 @@ impl SearchInput<'_> {
         }
     }
 
-    /// Places of sessions by time, cut into blocks with about as many responses each; none is empty unless there are
-    /// fewer sessions than blocks.
+    /// Places of sessions by time, in blocks of about as many responses; none is empty if there are enough sessions.
     fn blocks(&self, sessions: &SessionTape<'_>) -> Vec<Vec<usize>> {
         let sizes: Vec<(u32, usize)> = sessions.sizes().collect();
         let mut order: Vec<usize> = (0..sizes.len()).collect();

@@ -1,8 +1,5 @@
-//! Which values of which keys are tried, and the greedy walk through them: the change that saves most, then the one that
-//! saves most beside it, and so on.
-//!
-//! Every value is replayed again at each step: one that saves nothing by itself (the wording of hints) may save beside
-//! another (more hints).
+//! Which values of which keys are tried, and the greedy walk: the change that saves most, then the next beside it. Each
+//! step replays every value again: one that saves nothing alone may save beside another.
 
 use std::collections::BTreeMap;
 
@@ -21,7 +18,6 @@ use crate::settings::what_if;
 /// What stands in a key for each of the endpoints.
 const ENDPOINT: &str = "<endpoint>";
 
-/// A key and the values that are tried.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SearchKey {
@@ -29,7 +25,6 @@ pub struct SearchKey {
     values: Values,
 }
 
-/// Values of one kind.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(untagged, expecting = "values have to be a list of one kind: yes or no, numbers, or words")]
 enum Values {
@@ -86,27 +81,20 @@ fn endpoints(thresholds: &SearchThresholds, tape: &Tape, now: &Scenario) -> Vec<
     endpoints.into_iter().map(|(_, name)| name).collect()
 }
 
-/// What is walked through.
 pub struct SearchSpaceWalk<'a> {
     pub input: &'a SearchInput<'a>,
     pub sessions: &'a SessionTape<'a>,
-    /// The configuration as it is.
     pub now: &'a Scenario,
-    /// What it saves.
     pub present: &'a [SessionTokens],
-    /// Every single change.
     pub candidates: &'a [KeyChange],
 }
 
-/// A path and what it took.
 #[derive(Default)]
 pub struct SearchPath {
     pub steps: Vec<ChosenStep>,
-    /// Replays of a value.
     pub looks: u64,
 }
 
-/// A step.
 pub struct ChosenStep {
     pub change: KeyChange,
     /// Tokens that it saves more in the sessions that it was looked for in.
@@ -117,7 +105,6 @@ pub struct ChosenStep {
     pub holds: bool,
 }
 
-/// Where a walk stands.
 struct Reached {
     changes: Vec<KeyChange>,
     scenario: Scenario,
@@ -129,8 +116,7 @@ struct Reached {
 type TriedCandidate = (usize, Vec<i64>);
 
 impl SearchSpaceWalk<'_> {
-    /// The path through these sessions; with later sessions each step is judged on them, and the first that does not hold
-    /// ends the path.
+    /// The path through these sessions; it ends at the first step that does not hold on the later ones, if given.
     pub fn path(&self, train: &[usize], later: Option<&[usize]>) -> Result<SearchPath> {
         let thresholds = self.input.thresholds;
         let baseline: i64 = train.iter().map(|&place| self.present[place].baseline).sum();
@@ -164,8 +150,7 @@ impl SearchSpaceWalk<'_> {
         Ok(self.input.scenario(&what_if(self.input.file, &changes)?))
     }
 
-    /// The candidate that saves most beside what was changed so far, of those that save enough and in more than a few
-    /// sessions; of equal ones the first.
+    /// The first candidate that saves most beside the changes so far, of those that save enough in enough sessions.
     fn best(&self, train: &[usize], reached: &Reached, least: i64, open: &[usize]) -> Result<Option<TriedCandidate>> {
         let replay = |&at: &usize| -> Result<TriedCandidate> {
             let scenario = self.with(reached, at)?;

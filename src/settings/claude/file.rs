@@ -20,7 +20,6 @@ pub struct ClaudeFile {
     pub path: PathBuf,
     /// What stands in it; empty when there is no file.
     pub text: String,
-    /// Whether there is a file.
     pub existed: bool,
 }
 
@@ -39,13 +38,11 @@ impl ClaudeFile {
         Ok(Self { path: path.to_owned(), text, existed: true })
     }
 
-    /// One that is not there.
     pub fn missing(path: &Path) -> Self {
         Self { path: path.to_owned(), text: String::new(), existed: false }
     }
 
-    /// The value of a key; none where there is none. An error if the key stands twice, or under something that is no
-    /// object.
+    /// The value of a key, if any. An error if the key stands twice, or under something that is no object.
     pub fn get(&self, key: &KeyPath) -> Result<Option<Value>> {
         if !self.existed {
             return Ok(None);
@@ -59,19 +56,16 @@ impl ClaudeFile {
         })
     }
 
-    /// The text with these values set.
     pub fn with<'c>(&self, changes: impl IntoIterator<Item = (&'c KeyPath, &'c Value)>) -> Result<String> {
         changes.into_iter().try_fold(self.text.clone(), |text, (key, value)| set(&self.path, &text, key, value))
     }
 
-    /// The same file with another text.
     #[must_use]
     pub fn holding(&self, text: String) -> Self {
         Self { text, existed: true, ..self.clone() }
     }
 
-    /// Where it is written, and where that is noted: beside devboy's own configuration, since the directory of the settings
-    /// may be a repository.
+    /// Where it is written and where noted: beside devboy's configuration, as that of the settings may be a repository.
     pub fn place(&self, journal: &Path) -> journal::WrittenFile<'_> {
         journal::WrittenFile {
             path: &self.path,
@@ -120,7 +114,6 @@ pub fn remove(path: &Path, text: &str, key: &KeyPath) -> Result<String> {
     Ok(replaced(text, cut, ""))
 }
 
-/// How a text is laid out.
 struct JsonStyle<'t> {
     newline: &'t str,
     step: &'t str,

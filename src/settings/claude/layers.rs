@@ -1,9 +1,8 @@
-//! Which file of settings wins: what an organisation sets over what one person sets for a project, that over what a
-//! project sets for all, and that over what a person sets for all projects. Shell variables are no layer; each wins
-//! over the keys that give way to it.
+//! Which file of settings wins: an organisation's, then a person's for a project, a project's, a person's for all. A
+//! shell variable is no layer; it wins over the keys that give way to it.
 //!
-//! And which sessions a file reaches: the client reads what one person sets for a project at the root of the git repository, what a
-//! project sets for everybody only where a session begins.
+//! And which sessions a file reaches: a person's for a project counts in the whole git repository, a project's where a
+//! session begins.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -23,14 +22,12 @@ use crate::settings::claude::file::{ClaudeFile, name_of};
 use crate::settings::claude::levers::{Lever, LeverKind, LeverPlace, Levers, SettingsScope};
 use crate::settings::entries::{JournalEntry, SettingsReach};
 
-/// Where the files are.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ClaudePlaces {
     /// The user's directory of Claude Code: `CLAUDE_CONFIG_DIR`, else `~/.claude`.
     pub home: Option<PathBuf>,
     /// The project: the current directory.
     pub project: Option<PathBuf>,
-    /// What the organisation sets.
     pub managed: Option<PathBuf>,
     /// The variables of the shell that are set, and not to nothing.
     pub variables: BTreeMap<String, String>,
@@ -59,8 +56,7 @@ impl ClaudePlaces {
     }
 }
 
-/// The root of the git repository around a directory, where Claude Code looks for what one person sets; else the directory
-/// itself.
+/// The root of the git repository around a directory, else itself: where a person's project settings are looked for.
 pub fn root_of(directory: &Path) -> &Path {
     directory.ancestors().find(|place| place.join(".git").exists()).unwrap_or(directory)
 }
@@ -88,7 +84,6 @@ pub struct SettingsLayers {
     models: Option<BTreeSet<UsedModel>>,
 }
 
-/// What a lever is set to, and where.
 struct Set<'l> {
     /// Its name, with the model where it is set for one.
     name: String,
@@ -117,8 +112,7 @@ impl SettingsLayers {
         Ok(Self { file, above, below, managed, variables, models: None })
     }
 
-    /// The files of the project alone: what they set wins over a file for all projects. None outside of any directory. A file
-    /// that cannot be read says nothing, as for the client.
+    /// The project's files alone, which win over a user's; none outside of a directory. Unreadable ones say nothing.
     pub fn of_project(places: &ClaudePlaces) -> Option<Self> {
         let local = places.file(SettingsScope::Local)?;
         let file = ClaudeFile::load(&local).unwrap_or_else(|_| ClaudeFile::missing(&local));
@@ -170,7 +164,6 @@ impl SettingsLayers {
         self.models.as_ref().is_none_or(|models| models.iter().any(is_met))
     }
 
-    /// What stands in the file for a key.
     pub fn value(&self, key: &KeyPath) -> Result<Option<Value>> {
         self.file.get(key)
     }
@@ -190,7 +183,7 @@ impl SettingsLayers {
             };
             if file.get(key)?.is_some_and(|value| decides(&value)) {
                 let why = format!("set by {} and cannot be overridden here", file.path.shown());
-                return Ok(Some(Obstacle { why, is_own: self.is_own(file) }));
+                return Ok(Some(self.obstacle(why, Some(file))));
             }
         }
         for other in lever.gives_way_to.iter().filter_map(|name| levers.named(name)) {
@@ -207,15 +200,11 @@ impl SettingsLayers {
             return Ok(None);
         };
         let over = if other.is_for_one_model() { "over it for that model" } else { "over it" };
-        Ok(Some(match file {
-            Some(file) => {
-                let why = format!("set by {name} of {}, which wins {over}", file.path.shown());
-                Obstacle { why, is_own: self.is_own(file) }
-            }
-            None => {
-                Obstacle { why: format!("set by the variable {name} of the shell{}", taken_away(&name)), is_own: true }
-            }
-        }))
+        let why = match file {
+            Some(file) => format!("set by {name} of {}, which wins {over}", file.path.shown()),
+            None => format!("set by the variable {name} of the shell{}", taken_away(&name)),
+        };
+        Ok(Some(self.obstacle(why, file)))
     }
 
     /// What a lever is set to; none if it is not set, or a variable that a file takes away.
@@ -280,9 +269,9 @@ impl SettingsLayers {
         Ok(false)
     }
 
-    /// Whether whoever changes the file may change this one, too.
-    fn is_own(&self, file: &ClaudeFile) -> bool {
-        self.managed.as_ref() != Some(&file.path)
+    /// Something that wins, in a file or in the shell: whoever changes the file may change all but what is managed.
+    fn obstacle(&self, why: String, file: Option<&ClaudeFile>) -> Obstacle {
+        Obstacle { why, is_own: file.is_none_or(|file| self.managed.as_ref() != Some(&file.path)) }
     }
 
     /// Of a lever and those that decide the same, the one that holds here, with its value: the strongest that is set to
@@ -321,25 +310,19 @@ impl SettingsLayers {
                 LeverPlace::Setting => value == Value::Bool(false),
                 _ => switch.taken(&value).is_some_and(|taken| switch.default.as_ref() != Some(&taken)),
             };
-            if !is_off {
-                continue;
+            if is_off {
+                let name = &switch.name;
+                let why = match file {
+                    Some(file) => format!("overridden by {name} in {}", file.path.shown()),
+                    None => format!("overridden by the variable {name} of the shell{}", taken_away(name)),
+                };
+                return Ok(Some(self.obstacle(why, file)));
             }
-            return Ok(Some(match file {
-                Some(file) => {
-                    let why = format!("overridden by {} in {}", switch.name, file.path.shown());
-                    Obstacle { why, is_own: self.is_own(file) }
-                }
-                None => Obstacle {
-                    why: format!("overridden by the variable {} of the shell{}", switch.name, taken_away(&switch.name)),
-                    is_own: true,
-                },
-            }));
         }
         Ok(None)
     }
 
-    /// The names and keys under which a lever may stand in a file: one for each model in use that the file names, if it is set
-    /// by model.
+    /// Where a lever may stand in a file: one name and key, or one for each model in use if it is set by model.
     fn keys_in(&self, file: &ClaudeFile, lever: &Lever) -> Result<Vec<(String, KeyPath)>> {
         let Some((models, _)) = lever.name.split_once(".*").filter(|_| lever.is_for_one_model()) else {
             return Ok(lever.key(None).into_iter().map(|key| (lever.name.clone(), key)).collect());
@@ -417,7 +400,6 @@ pub fn place_of_project(path: &str) -> Option<PathBuf> {
         .filter(|path| path.is_absolute() && !path.as_os_str().as_encoded_bytes().starts_with(b"\\\\"))
 }
 
-/// The name of a project in logs.
 pub fn project_id(path: &Path) -> Id {
     Id::pseudonym(&directory(path.as_os_str().as_encoded_bytes()))
 }

@@ -16,22 +16,17 @@ const FIRST: [&str; 5] =
 #[derive(Debug, Clone)]
 pub struct Levers(Vec<Lever>);
 
-/// One thing that can be set.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Lever {
     /// Its name: a key of the settings (dots between parts, `*` for a model), or a variable.
     pub name: String,
-    /// Where it is set.
     pub place: LeverPlace,
-    /// What its values are.
     pub kind: LeverKind,
     /// The values that it takes, if they can be listed.
     #[serde(default)]
     pub values: Vec<String>,
-    /// Least value.
     pub min: Option<i64>,
-    /// Greatest value.
     pub max: Option<i64>,
     /// Whether the client takes the least for what is below it, and the greatest for what is above.
     #[serde(default)]
@@ -52,7 +47,6 @@ pub struct Lever {
     pub documented: Option<String>,
     /// The last client version in which it does anything.
     pub until: Option<String>,
-    /// The files that it may stand in.
     pub scopes: Vec<SettingsScope>,
     /// Levers that win over it wherever they are set, strongest first.
     #[serde(default)]
@@ -60,13 +54,9 @@ pub struct Lever {
     /// Levers without which it does nothing: a setting that is false, a variable that is set.
     #[serde(default)]
     pub off_by: Vec<String>,
-    /// What it does, in a sentence.
     pub does: String,
-    /// How it shows in a log.
     pub log: String,
-    /// Who says all that.
     pub source: String,
-    /// How sure that is.
     pub confidence: Confidence,
     rule: Option<String>,
     #[serde(default)]
@@ -74,7 +64,6 @@ pub struct Lever {
     why_not: Option<String>,
 }
 
-/// Where a lever is set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, strum::IntoStaticStr)]
 #[strum(const_into_str, serialize_all = "snake_case")]
 #[serde(rename_all = "lowercase")]
@@ -92,7 +81,6 @@ pub enum LeverPlace {
     Server,
 }
 
-/// Which threads a lever is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum LeverThreads {
@@ -102,13 +90,11 @@ pub enum LeverThreads {
     Subagents,
 }
 
-/// What the values of a lever are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum LeverKind {
     /// One of a few words.
     Choice,
-    /// A whole number.
     Integer,
     Number,
     Boolean,
@@ -137,20 +123,17 @@ pub enum SettingsScope {
     Managed,
 }
 
-/// How sure it is what a lever does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, strum::IntoStaticStr)]
 #[strum(const_into_str, serialize_all = "snake_case")]
 #[serde(rename_all = "lowercase")]
 pub enum Confidence {
     /// The documentation says it.
     Documented,
-    /// The changelog says it.
     Changelog,
     /// Only users say it.
     Reported,
 }
 
-/// What devboy does with a lever.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LeverUse<'l> {
     /// This rule proposes it where it pays.
@@ -168,8 +151,7 @@ struct LeverFile {
 }
 
 impl Levers {
-    /// Reads all files of levers. An error if one does not fit, a name stands twice, a lever has no fate or several, or
-    /// one gives way to an unknown one.
+    /// Reads all files of levers. An error if one does not fit, or names, fates or what gives way do not add up.
     pub fn load(data: &Data) -> Result<Self> {
         let mut levers = Self(Vec::new());
         let mut names: Vec<_> = Data::names_in("levers").collect();
@@ -203,7 +185,6 @@ impl Levers {
         }
     }
 
-    /// All of them, in the order of the files.
     pub fn all(&self) -> impl Iterator<Item = &Lever> {
         self.0.iter()
     }
@@ -214,7 +195,6 @@ impl Levers {
         above.chain([lever]).chain(self.all().filter(|other| other.gives_way_to.contains(&lever.name)))
     }
 
-    /// The lever of this name.
     pub fn named(&self, name: &str) -> Option<&Lever> {
         self.0.iter().find(|lever| lever.name == name)
     }
@@ -284,7 +264,6 @@ impl Lever {
         self.threads.is_none_or(|threads| (threads == LeverThreads::Main) == is_main)
     }
 
-    /// Whether it is set model by model.
     pub fn is_for_one_model(&self) -> bool {
         self.name.contains('*')
     }

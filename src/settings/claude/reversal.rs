@@ -15,8 +15,7 @@ use crate::settings::entries::{CLAUDE_SETTINGS, Journal, JournalChange, JournalE
 use crate::settings::journal::{entry_of, journal_name, journal_path, read_journal, text_sha};
 use crate::settings::reversal::{KeptKey, Reversal, changed_since, text_before};
 
-/// The entry about one change of the file, made or about to be made. `changes` name the keys and why; the values are those
-/// of the two texts, and a key that keeps its value is left out.
+/// The entry about a change of the file; `changes` name keys and reasons, values are the texts', kept ones left out.
 pub fn claude_entry(
     at_ms: Millis,
     command: &str,
@@ -61,7 +60,6 @@ pub fn journal_of_all(config: &Path) -> Result<Journal> {
     Ok(journal.decided(sha))
 }
 
-/// Takes an entry back, in memory.
 pub fn reverse_claude(file: &ClaudeFile, entry: &JournalEntry) -> Result<Reversal> {
     let (is_edited, before) = text_before(file.existed, &file.text, entry);
     if let Some(text) = before {

@@ -1,7 +1,5 @@
-//! A configuration text in the making: finds the place for a key and splices it in.
-//!
-//! The text is never printed from a tree. Each change is one splice at a place that the [`DocumentOutline`] names, so comments,
-//! order, number spelling, line endings and a byte order mark survive because nobody touches them.
+//! A configuration text in the making: finds the place for a key in its [`DocumentOutline`] and splices it in. The text
+//! is never printed from a tree: comments, order, spelling, line endings and a byte order mark stay untouched.
 
 mod removal;
 
@@ -37,8 +35,7 @@ impl<'f> DocumentDraft<'f> {
         Ok(Self { path: &file.path, text, outline, tree, ends_open })
     }
 
-    /// Makes all changes in their order. New entries of one table that follow each other go in together, so that the
-    /// text is not read anew for each of them.
+    /// Makes all changes in order; entries new to one table go in together: the text is read once for them.
     pub(super) fn change_all(&mut self, changes: &[WantedValue]) -> Result<()> {
         let mut rest = changes;
         while let Some(first) = rest.first() {
@@ -89,7 +86,6 @@ impl<'f> DocumentDraft<'f> {
         if old == self.text { Ok(()) } else { self.raise_version(&change.key) }
     }
 
-    /// Sets a key to a value, whatever form either has.
     pub(super) fn set(&mut self, key: &KeyPath, value: &Value) -> Result<()> {
         if self.holds(key, value) {
             return Ok(());
@@ -109,12 +105,10 @@ impl<'f> DocumentDraft<'f> {
         }
     }
 
-    /// The text as it stands.
     pub(super) fn text(&self) -> &str {
         &self.text
     }
 
-    /// Where everything stands in it.
     pub(super) fn outline(&self) -> &DocumentOutline {
         &self.outline
     }
@@ -328,7 +322,6 @@ impl<'f> DocumentDraft<'f> {
         self.splice(range, "")
     }
 
-    /// The value of a key in the draft.
     pub(super) fn get(&self, key: &KeyPath) -> Option<Value> {
         values::find(&self.tree, key).cloned()
     }
@@ -371,9 +364,7 @@ impl<'f> DocumentDraft<'f> {
     }
 }
 
-/// Where a new key goes.
 enum KeyPlacement {
-    /// Into this inline table.
     Inline(Site),
     /// Below this line, as a dotted key like it.
     Beside(Site),

@@ -21,7 +21,6 @@ use crate::telemetry::log::EventLog;
 use crate::whatif::client::actual::{ActualChange, HistoryRules, JointChange, ReachedProjects, SettingChange, actual};
 use crate::whatif::sim::money::Prices;
 
-/// All that was recorded.
 pub fn recorded(path: &Path, args: &history::Args, context: &mut Context<'_>) -> Result<EventLog> {
     // The journal can be read whatever has become of the configuration.
     let file = load_config(path, false).unwrap_or_else(|_| SettingsFile::missing(path));
@@ -47,8 +46,7 @@ pub fn saved(log: &EventLog, from: Millis, to: Millis) -> Option<ActualSavings> 
     (sum.events > 0).then_some(sum)
 }
 
-/// What the logs say of changes of Claude Code's settings, which stand in the order in which they were written: of each what was
-/// billed, if something was expected of it and there are logs.
+/// What was billed around changes of Claude Code's settings (in written order) of which something was expected.
 pub fn billed(
     changes: &[(&JournalEntry, &JointChange<'_>)],
     args: &history::Args,

@@ -1,5 +1,4 @@
-//! `devboy tune history`: what devboy changed and why, what it was expected to save, and what was saved until the next
-//! change.
+//! `devboy tune history`: what devboy changed and why, what was expected of it, and what it saved until the next change.
 
 mod actual;
 mod show;
@@ -53,9 +52,7 @@ pub struct Args {
 /// What was recorded in a stretch of time.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct ActualSavings {
-    /// Tokens by layer.
     pub tokens: LayerTokens,
-    /// Recorded events.
     pub events: u64,
 }
 
@@ -152,8 +149,7 @@ fn rows<'j>(
     journal.entries.iter().zip(standings).enumerate().map(row).collect()
 }
 
-/// Keys of Claude Code's settings that no later entry changed and that are not any more what an entry made them. Of a file
-/// that cannot be read nothing is known.
+/// Keys that no later entry changed and that are not as an entry left them; of an unreadable file nothing is known.
 fn by_hand(entry: &JournalEntry, later: &[JournalEntry]) -> Vec<(String, String)> {
     let file = Some(entry).filter(|entry| entry.is_about_claude());
     let Some(file) = file.and_then(|entry| ClaudeFile::load(Path::new(&entry.config)).ok()) else { return Vec::new() };
