@@ -1,6 +1,5 @@
-//! Any statistic as it would have been known until a week, compared with what came after: the only proof that an
-//! interval covers. Sessions stand in the order of their start; a *cut* divides those that were known from those that
-//! came later.
+//! Any statistic as it would have been known until a week, compared with what came after: the only proof that an interval
+//! covers. Sessions stand in the order of their start; a *cut* divides those that were known from those that came later.
 //!
 //! Forecasts are such statistics: each is made of what was known at its week and says where a ratio over sessions will lie in
 //! sessions to come, as wide as the past asks for.
@@ -28,7 +27,6 @@ pub struct BacktestNumbers {
     pub weeks_max: usize,
     /// How far a coverage may be from its promise, as a share.
     pub tolerance: f64,
-    /// How its interval is drawn.
     pub resampling: Resampling,
 }
 
@@ -100,7 +98,6 @@ pub fn over_clusters(clusters: &[SessionTrials], resampling: &Resampling) -> Opt
 /// How much of what a statistic said held.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PromiseCoverage {
-    /// Its name.
     pub statistic: String,
     /// What is judged, in the plural.
     pub unit: String,
@@ -285,7 +282,6 @@ pub struct Forecast {
     pub predicted: f64,
     /// Lower end of its interval.
     pub lower: f64,
-    /// Upper end.
     pub upper: f64,
     pub came: f64,
 }

@@ -29,18 +29,15 @@ const PIECE_BYTES: usize = 1 << 17;
 pub enum WriteStep {
     /// Opening a file or a directory to read it.
     Open,
-    /// Reading bytes.
     #[cfg(test)]
     Read,
     /// Making a file, or opening one to write.
     Create,
-    /// Writing bytes.
     Write,
     /// Waiting until bytes are on the disk.
     Sync,
     /// Putting one file in the place of another.
     Rename,
-    /// Making a directory.
     MakeDir,
 }
 
@@ -100,8 +97,7 @@ pub fn read_to_string(path: &Path) -> Result<String> {
     String::from_utf8(read(path)?).map_err(|_| Error::new(ErrorKind::InvalidData, "stream did not contain valid UTF-8"))
 }
 
-/// The content of a file that devboy keeps for itself: not read through a symbolic link. An error if it is a link or no
-/// regular file.
+/// The content of a file that devboy keeps for itself: not read through a symbolic link. An error if it is one, or not regular.
 pub fn read_own(path: &Path) -> Result<Vec<u8>> {
     whole(open_own(path)?)
 }
@@ -186,8 +182,7 @@ pub fn replace(path: &Path, temporary: &Path, bytes: &[u8]) -> Result<()> {
     Ok(())
 }
 
-/// A file that is not in use yet and is written piece by piece, so that it need not be in memory as a whole. What is not
-/// [`Growing::finish`]ed is removed.
+/// A file that is not in use yet and is written piece by piece. What is not [`Growing::finish`]ed is removed.
 pub struct Growing {
     file: File,
     path: PathBuf,

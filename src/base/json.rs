@@ -1,8 +1,7 @@
 //! A cursor over JSON bytes that descends where the caller wants it to and skips the rest without materialising it.
 //!
-//! Skipping is one pass that checks the structure (so a torn or glued record is noticed where it happens) but not the
-//! spelling of escapes inside strings that nobody reads. Nesting is followed with a bit stack, never with recursion, so
-//! no input can overflow the call stack.
+//! Skipping is one pass that checks the structure (so a torn or glued record is noticed where it happens) but not the spelling
+//! of escapes inside strings that nobody reads. Nesting is followed with a bit stack: no input can overflow the call stack.
 
 use std::borrow::Cow;
 
@@ -38,13 +37,9 @@ type JsonResult<T> = Result<T, JsonFault>;
 /// What kind of value stands at the cursor.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum JsonKind {
-    /// `{`
     Object,
-    /// `[`
     Array,
-    /// `"`
     String,
-    /// `true` or `false`
     Bool,
     Null,
     Number,
@@ -93,8 +88,7 @@ const ESCAPE_BYTES_MAX: usize = 12;
 
 /// Receives a decoded string piece by piece.
 pub trait TextSink {
-    /// More text, in UTF-8; a piece may end within a character. Half a UTF-16 pair is a piece of its own, in its three-byte
-    /// form (WTF-8).
+    /// More text, in UTF-8; a piece may end within a character. Half a UTF-16 pair is a piece of its own (three bytes, WTF-8).
     fn push(&mut self, piece: &[u8]);
     /// Half a UTF-16 pair was seen (and pushed).
     fn lone_surrogate(&mut self) {}
@@ -188,8 +182,7 @@ impl<'a> Cursor<'a> {
         })
     }
 
-    /// Steps into an object or array whose opening bracket stands here. The answer is true: `first`, which steps from one
-    /// member to the next take.
+    /// Steps into an object or array that begins here. The answer, true, is the `first` of the steps to its members.
     pub fn enter(&mut self) -> JsonResult<bool> {
         self.skip_space();
         match self.peek()? {
@@ -333,8 +326,7 @@ impl<'a> Cursor<'a> {
         Ok(self.since(start))
     }
 
-    /// The number that stands here if it is spelled as nearly all are: digits alone, as many as cannot overflow. Else the
-    /// cursor stays where it is.
+    /// The number here if it is spelled as nearly all are: in digits that cannot overflow. Else the cursor stays where it is.
     #[inline]
     pub fn plain_number(&mut self) -> Option<i64> {
         let (mut number, mut digits) = (0, 0);

@@ -1,5 +1,4 @@
-//! Values in the lines and cells of a text: how each is spelled so that it is read back as what it was, and which cells an
-//! array of objects has.
+//! Values in the lines and cells of a text: how each is spelled to be read back as what it was; cells of arrays of objects.
 //!
 //! A value is spelled as one would write it by hand: `null`, booleans and numbers as their literals, containers as compact
 //! JSON, a string as its bare text. A string that would be read as one of the others (`"1"`, `"null"`, `""`) or would not
@@ -66,8 +65,7 @@ pub fn read_name(text: &str) -> Option<String> {
     }
 }
 
-/// Appends the lines `key: value` of some members, with `key:` for `null`. No such line is empty or starts like a
-/// heading, a fence or a table row.
+/// Appends the lines `key: value` of some members, with `key:` for `null`. None starts like a heading, a fence or a table row.
 pub fn write_members<'a>(members: impl IntoIterator<Item = &'a (String, Json)>, out: &mut String) {
     for (key, value) in members {
         if key.starts_with(['#', '`', '|']) || key.contains(": ") {

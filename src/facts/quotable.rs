@@ -68,8 +68,7 @@ impl<'a> Quotable<'a> {
         }
     }
 
-    /// The lines that can be quoted, each once, with the formats that lose them: `lossy` are encodings by number of the
-    /// format.
+    /// The lines that can be quoted, each once, with the formats that lose them: `lossy` are encodings by number of format.
     pub fn texts(&self, lossy: &[(u8, String)]) -> LineHashes {
         let shown: Vec<(u8, TextSet<'_>)> = lossy
             .iter()

@@ -1,5 +1,5 @@
-//! Contributions of people and pools of them as Parquet: tall tables of integer counts. Reading is strict, since such a
-//! file may come from anybody.
+//! Contributions of people and pools of them as Parquet: tall tables of integer counts. Reading is strict: a file may come
+//! from anybody.
 
 use std::sync::Arc;
 
@@ -24,8 +24,7 @@ pub const SCHEMA_VERSION: u32 = 1;
 const CONTRIBUTION: &str = "contribution";
 /// What a file says last of itself: the checksum of the rest.
 const CHECKSUM: &str = "checksum";
-/// Rows that are read at a time. A column can repeat a long text in every row, so that memory is bounded by this times the
-/// size of the file.
+/// Rows that are read at a time. A column can repeat a long text in every row: this times the size of the file bounds memory.
 const BATCH_ROWS: usize = 64;
 /// Longest text in a column, in bytes.
 pub const TEXT_BYTES_MAX: usize = 200;
@@ -46,13 +45,11 @@ pub struct CountSubject {
 /// A count.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Count {
-    /// What it is about.
     pub subject: CountSubject,
     /// What is counted.
     pub measure: String,
     /// Bin of a histogram or category; 0 for a plain number.
     pub bin: u32,
-    /// How many.
     pub count: i64,
 }
 

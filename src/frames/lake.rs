@@ -1,10 +1,9 @@
 //! The lake on disk: Parquet segments and a manifest, written so that a run killed at any moment, or a disk that fails at
 //! any step, leaves either the lake as it was or the lake as it should be.
 //!
-//! A [`Lake`] is what was found at one moment and never changes: a commit takes values, writes them, and returns the lake
-//! as it is then. It writes new segments under names that nobody refers to and replaces the manifest. Readers wait for
-//! nobody; a writer holds the lock while it writes, and starts from the lake as it finds it then. What no manifest refers
-//! to is swept away when nobody reads.
+//! A [`Lake`] is what was found at one moment and never changes: a commit takes values, writes them, and returns the lake as it
+//! is then. It writes new segments under names that nobody refers to and replaces the manifest. Readers wait for nobody; a
+//! writer holds the lock while it writes, and starts from the lake as it finds it then. The rest is swept away.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
@@ -116,17 +115,14 @@ pub struct News<'a> {
     pub delta: &'a TaggedRows<'a>,
     /// Every live row by source, for when segments are merged.
     pub all: &'a TaggedRows<'a>,
-    /// What symbols in the rows mean.
     pub names: &'a Names,
     /// Facts about bodies that were not known before.
     pub facts: &'a [BodyFacts],
-    /// What made them.
     pub maker: Id,
     /// See [`crate::facts::body_facts::Encoding::format`].
     pub formats: &'a [&'a str],
     /// New values by source.
     pub values: &'a BTreeMap<u32, ValueRows>,
-    /// What symbols in the values mean.
     pub value_names: &'a Names,
 }
 
@@ -139,7 +135,6 @@ pub struct Lake {
     stamp: Id,
     /// Whether the manifest differs from that on disk.
     is_mended: bool,
-    /// What seals its hashes on disk.
     seal: Arc<Seal>,
     /// Whether it was sealed by a secret that is gone: its rows still count, but nothing can be found in it by name.
     is_foreign: bool,
@@ -150,9 +145,9 @@ pub struct Lake {
 }
 
 impl Lake {
-    /// Opens the lake in `dir`, making it if need be. Waits for nobody. An error if the directory cannot be made or
-    /// read, if others may write to it, if something else keeps a manifest in it, or if the lake was written by a later
-    /// devboy. Work goes on without a lake then.
+    /// Opens the lake in `dir`, making it if need be. Waits for nobody. An error if the directory cannot be made or read, if
+    /// others may write to it, if something else keeps a manifest in it, or if a later devboy wrote the lake. Work goes on
+    /// without it then.
     pub fn open(dir: &Path) -> Result<Self, String> {
         files::make_dir(dir).map_err(|cause| format!("making {}: {cause}", dir.display()))?;
         if let Some(why) = files::is_exposed(dir) {
@@ -324,8 +319,7 @@ impl Lake {
         Ok(facts)
     }
 
-    /// Puts the facts of one segment behind others. Bodies come group by group, so that no more than a few of them stand in
-    /// memory twice.
+    /// Puts the facts of one segment behind others. Bodies come group by group, so that only a few stand in memory twice.
     fn load_body_segment(
         &self,
         segment: &LakeSegment,

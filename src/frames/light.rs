@@ -28,7 +28,6 @@ pub enum Number {
     InnerFormats,
     /// Columns of the Markdown table of the answer.
     Columns,
-    /// Bytes of the answer.
     Bytes,
     /// Tokens of the answer as it is.
     Baseline,

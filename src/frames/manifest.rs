@@ -1,8 +1,7 @@
 //! The lake's table of contents: which log files it knows, how far each was read, and which segments hold their rows.
 //!
 //! No path and no text of a log stands in it: files are named by pseudonym, and pseudonyms are sealed. It is replaced as a
-//! whole by a rename, so a reader sees the lake before a run or after it, never in between. Its second line is the checksum
-//! of the first.
+//! whole by a rename, so a reader sees the lake before a run or after it, never in between. Its second line has the checksum.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -56,9 +55,7 @@ pub struct StoredSource {
     pub directory: Id,
     /// Size when it was read.
     pub bytes: u64,
-    /// Modification time when it was read.
     pub modified_ns: i64,
-    /// Status-change time when it was read.
     pub changed_ns: i64,
     /// Number of the file in its file system.
     pub inode: u64,
@@ -119,9 +116,7 @@ pub struct LakeSegment {
 pub struct Manifest {
     /// [`crate::base::seal::Seal::check`] of the secret that sealed the lake.
     pub sealed_by: u64,
-    /// Next number of a source.
     pub next_source: u32,
-    /// Next number of a segment.
     pub next_segment: u32,
     /// Segments in order.
     pub segments: Vec<LakeSegment>,

@@ -1,5 +1,5 @@
-//! Brings what is known of the logs up to date: which files are new, grown, rewritten, moved or gone, what has to be
-//! read of them, and what the lake keeps.
+//! Brings what is known of the logs up to date: which files are new, grown, rewritten, moved or gone, what is read of them,
+//! and what the lake keeps.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -48,12 +48,9 @@ pub enum FileUpdate {
 
 /// A file on disk with what is stored about it.
 pub struct KnownFile {
-    /// The file.
     pub path: PathBuf,
     pub stored: StoredSource,
-    /// How it was brought up to date.
     pub fate: FileUpdate,
-    /// Bytes read in this run.
     pub bytes_read: u64,
 }
 
@@ -64,15 +61,10 @@ pub struct SyncTally {
     pub files: u64,
     /// Their size, and that of standard input.
     pub bytes: u64,
-    /// See [`FileUpdate::New`].
     pub new: u64,
-    /// See [`FileUpdate::Grown`].
     pub grown: u64,
-    /// See [`FileUpdate::Rewritten`].
     pub rewritten: u64,
-    /// See [`FileUpdate::Studied`].
     pub studied: u64,
-    /// See [`FileUpdate::Unchanged`].
     pub unchanged: u64,
     /// Bytes read in this run.
     pub bytes_read: u64,
@@ -97,17 +89,13 @@ impl SyncTally {
 
 /// What there is to bring up to date, and with what.
 pub struct SyncScope<'a> {
-    /// The files on disk.
     pub listing: &'a LogListing,
     /// The names of the roots, in the order of the listing's.
     pub roots: &'a [RootNames],
     /// What a light reading needs to know.
     pub guide: ExtractionGuide<'a>,
-    /// Names what makes the rows and facts.
     pub maker: Maker,
-    /// How bodies are written in other ways.
     pub params: Params,
-    /// The workers.
     pub pool: &'a rayon::ThreadPool,
     /// Whether progress may be shown.
     pub progress: bool,
@@ -135,10 +123,8 @@ pub struct Want {
 /// Rows of every known source, by its number.
 #[derive(Default)]
 pub struct Loaded {
-    /// What symbols in the rows mean.
     pub names: Names,
     pub rows: BTreeMap<u32, FileRows>,
-    /// What symbols in the values mean.
     pub value_names: Names,
     /// Values that were read in this run and that the lake does not hold.
     pub values: BTreeMap<u32, ValueRows>,
@@ -272,8 +258,7 @@ fn attempt(
         None => false,
     };
     known.lake = known.lake.or_else(|| lake.cloned());
-    // What was made for the first time and the lake keeps now is let go of until somebody asks: it may be most of what is in
-    // memory.
+    // What the lake keeps now is let go of until somebody asks: it may be most of what is in memory.
     if want.bodies || !is_kept || !held.is_empty() {
         known.bodies = Some(with_known(facts, held));
     } else if !facts.is_empty() {
@@ -508,8 +493,7 @@ fn stamp_of(file: &LogFile) -> (u64, i64, i64, u64) {
     (file.bytes, file.modified_ns, file.changed_ns, file.inode)
 }
 
-/// What becomes of a file of which something is known. `start` is the hash of as much of it as was read then, if its
-/// content is in doubt.
+/// What becomes of a known file. `start` is the hash of as much of it as was read then, if its content is in doubt.
 fn fate(scope: &SyncScope<'_>, file: &LogFile, known: &StoredSource, start: Option<Id>, tier: u8) -> FileUpdate {
     let is_same_start = start.is_none_or(|start| start == known.content);
     let has_grown = file.bytes > known.bytes;
@@ -544,8 +528,8 @@ pub fn directory_of(file: &LogFile, listing: &LogListing) -> String {
     first.or(own.and_then(Path::file_name)).map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
 }
 
-/// A project name as Claude Code spells its directory, in lower case: it keeps ASCII letters and digits, and has a dash for
-/// every other unit of UTF-16.
+/// A project name as Claude Code spells its directory, in lower case: ASCII letters and digits, and a dash for any other unit
+/// of UTF-16.
 pub fn slug(text: &str) -> String {
     let letter = |unit| char::from_u32(u32::from(unit)).filter(char::is_ascii_alphanumeric);
     text.encode_utf16().map(|unit| letter(unit).map_or('-', |letter| letter.to_ascii_lowercase())).collect()
@@ -612,8 +596,7 @@ impl Joined<'_, '_> {
         self.stored.sources.insert(plan.key, source);
     }
 
-    /// What is known of a file that stands: of one that is read anew nothing but where it was, and its timeline if it begins
-    /// as it did.
+    /// What stands of a known file: of one that is read anew only where it was, and its timeline if it begins as before.
     fn source(&mut self, plan: &FilePlan<'_>) -> StoredSource {
         match (&plan.known, plan.fate) {
             (Some(known), FileUpdate::Unchanged | FileUpdate::Grown) => known.clone(),
@@ -727,10 +710,9 @@ impl StoredFiles {
         StoredSource { number, ..StoredSource::default() }
     }
 
-    /// Keys of sources whose files are gone, by content and size: a new file with such a content was moved. What lies
-    /// outside of the roots of this run is not gone, and nothing is where a place cannot be looked into; one that is not there any
-    /// more may have been moved as a whole. What was once found under one of its roots is gone from there, whatever folders of it
-    /// were asked about as well.
+    /// Keys of sources whose files are gone, by content and size: a new file with such a content was moved. What lies outside
+    /// of the roots of this run is not gone, and nothing is where a place cannot be looked into; one that is not there any
+    /// more may have been moved as a whole. What was once found under one of its roots is gone from there.
     fn gone(&self, scope: &SyncScope<'_>) -> BTreeMap<(Id, u64), Vec<Id>> {
         if !scope.listing.unreadable.is_empty() {
             return BTreeMap::new();

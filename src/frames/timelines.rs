@@ -93,8 +93,7 @@ pub fn read(batch: &RecordBatch, each: &mut dyn FnMut(PackedTimeline<'_>, (u64, 
 pub struct Joined<'a>(Option<PackedTimeline<'a>>);
 
 impl<'a> Joined<'a> {
-    /// Adds the next row; gives the file if that is whole now. A row that does not fit to the last one is left out, and
-    /// its file with it.
+    /// Adds the next row; gives the file if that is whole now. A row that does not fit is left out, and its file with it.
     pub fn add(&mut self, row: PackedTimeline<'a>, (earlier, later): (u64, u64)) -> Option<PackedTimeline<'a>> {
         if earlier == 0 {
             self.0 = Some(row);

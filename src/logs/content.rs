@@ -66,7 +66,6 @@ pub struct MessageFields<'a> {
     /// Whether there is a `stop_reason`.
     pub finished: bool,
     pub content: Content,
-    /// The content as it stands there.
     pub content_json: &'a [u8],
 }
 
@@ -87,7 +86,6 @@ pub enum Content {
 /// The fields of a block.
 #[derive(Default, Clone, Copy)]
 pub struct BlockFields<'a> {
-    /// `type`.
     pub kind: Option<RawStr<'a>>,
     pub id: Option<RawStr<'a>>,
     pub name: Option<RawStr<'a>>,
@@ -95,7 +93,6 @@ pub struct BlockFields<'a> {
     pub text: Option<RawStr<'a>>,
     pub thinking: Option<RawStr<'a>>,
     pub input: Option<&'a [u8]>,
-    /// `is_error`.
     pub failed: bool,
     /// What its `content` is, if it has one; its text went by before.
     pub result: Option<ResultForm>,
@@ -104,7 +101,6 @@ pub struct BlockFields<'a> {
 /// What the content of a result consists of.
 #[derive(Default, Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ResultForm {
-    /// Whether it is one string.
     pub is_string: bool,
     pub texts: u32,
     /// Images and documents.

@@ -32,11 +32,9 @@ impl RecordedAgents {
 /// Where a fact stands in its file. Records and messages are numbered each by themselves.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum At {
-    /// In the message of this number.
     Message(u32),
     /// In another record of the message of this number.
     Part(u32),
-    /// In the record of this number.
     Record(u32),
 }
 
@@ -209,9 +207,8 @@ fn is_of(part: &FileFacts, whole: &FileFacts) -> bool {
 /// The place of each fact.
 type Places = IdMap<Id, At>;
 
-/// Whether a file says nothing that the other does not. What begins like another session and ends early may be what that
-/// one was forked off, so between sessions only a part with something left out is a copy, one that asks for nothing, or one that
-/// says itself that it is a fork.
+/// Whether a file says nothing that the other does not. What begins like another session and ends early may be its origin, so
+/// between sessions only a part with something left out is a copy, one that asks for nothing, or one that says it is a fork.
 fn says_all(part: &FileFacts, whole: &FileFacts, places: &Places) -> bool {
     // The last message and the last record of the whole that the part has.
     let (mut message, mut record) = (None, None);

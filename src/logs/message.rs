@@ -1,8 +1,6 @@
-//! What the light reading keeps of the `message` of a record: calls and results, drafted until the record around it is known to
-//! be whole.
+//! What the light reading keeps of the `message` of a record: calls and results, drafted until it is known to be whole.
 //!
-//! Prompts, output and thinking are stepped over; inputs of tools are measured, results are decoded, measured and
-//! named.
+//! Prompts, output and thinking are stepped over; inputs of tools are measured, results are decoded, measured and named.
 
 use std::borrow::Cow;
 
@@ -30,15 +28,11 @@ const TOOL_NAME_BYTES_MAX: usize = 128;
 /// What extraction needs to know from outside.
 #[derive(Clone, Copy)]
 pub struct ExtractionGuide<'v> {
-    /// The words of the logs.
     pub vocabulary: &'v Vocabulary,
-    /// Classes of endpoints.
     pub endpoints: &'v Endpoints,
-    /// What counts as a value.
     pub values: &'v ValueRules,
     /// Whether values are taken down: not where nobody keeps them or asks for them.
     pub with_values: bool,
-    /// Tells the shape of a body.
     pub classify: fn(&[u8]) -> BodyShape,
     /// Whoever looks closer at bodies; nobody in a light reading.
     pub study: Option<&'v (dyn Fn() -> Box<dyn BodyStudy + 'v> + Sync)>,
@@ -50,9 +44,7 @@ pub struct ExtractionGuide<'v> {
 pub struct CallDraft {
     /// The `tool_use` id.
     pub call: Id,
-    /// Tool name.
     pub tool: String,
-    /// Endpoint class.
     pub endpoint: String,
     /// The file that the input names, as it stands there.
     pub path: Option<Vec<u8>>,
@@ -284,7 +276,6 @@ impl<'a, 'v> TakeContent<'a> for MessageDraft<'v> {
 /// The fields of a tool's input that tell what it works on, escapes not yet resolved.
 #[derive(Default, Clone, Copy)]
 pub struct InputFields<'a> {
-    /// What a shell is to run.
     pub command: Option<RawStr<'a>>,
     url: Option<RawStr<'a>>,
     output_mode: Option<RawStr<'a>>,

@@ -1,6 +1,5 @@
-//! What stands behind hashes, looked up in the owner's own logs for who asks to see it; nothing of it is kept. Rows hold no
-//! texts of directories, branches and sessions, only their pseudonyms; and records are found again by the hash of their
-//! `uuid`, to show what an example is about.
+//! What stands behind hashes, looked up in the owner's own logs for who asks to see it; nothing of it is kept. Of directories,
+//! branches and sessions rows hold pseudonyms only; records are found by the hash of their `uuid`.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -102,7 +101,6 @@ fn end_of(raw: &[u8]) -> Option<usize> {
 /// A record that was found.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Cited {
-    /// Number of the job.
     pub job: usize,
     /// Its line, from 1.
     pub line: u64,
@@ -111,8 +109,8 @@ pub struct Cited {
     pub start: String,
 }
 
-/// Looks for records in all jobs, one worker a file. Of copies the one in the first file is given. Tells, too, which files
-/// could not be searched.
+/// Looks for records in all jobs, one worker a file. Of copies the one in the first file is given. Tells which files could not
+/// be searched.
 pub fn find_records(
     jobs: &[Job<'_>],
     wanted: &IdSet<Id>,

@@ -1,8 +1,7 @@
 //! One line of a log to rows of a [`FileTrace`]: what each record type contributes, in a single descent.
 //!
-//! Records of types that nobody needs are recognised by their head and skipped. Inside the needed ones only
-//! `tool_use`, `tool_result`, usage and the envelope are looked at; prompts, output, thinking, `toolUseResult` and
-//! snapshots are stepped over.
+//! Records of types that nobody needs are recognised by their head and skipped. Inside the needed ones only `tool_use`,
+//! `tool_result`, usage and envelope are looked at; prompts, output, thinking, `toolUseResult` and snapshots are stepped over.
 
 use memchr::memmem;
 
@@ -295,8 +294,7 @@ impl<'v> Extractor<'v> {
         }
     }
 
-    /// Marks that any record may carry: a compaction summary, a link of an inline side chain, a copy with a name of its own,
-    /// or with which a fork begins.
+    /// Marks of any record: a summary, a link of an inline side chain, a copy with a name of its own or of a fork's start.
     fn chain_marks(&mut self, envelope: &Envelope<'_>, record: u32) {
         let mark = |kind| MarkRow { record, kind, other: envelope.parent.id(), ts: NO_TIME, ..MarkRow::default() };
         if envelope.summary {

@@ -14,8 +14,7 @@ pub trait TakeRecords: Sized {
     /// What was counted so far.
     fn counters(&mut self) -> &mut Counters;
 
-    /// Reads the object that stands at the cursor and, if it is whole, counts and takes it. If it breaks off, nothing
-    /// of it was taken.
+    /// Reads the object at the cursor and, if it is whole, counts and takes it. If it breaks off, nothing of it was taken.
     fn record(&mut self, cursor: &mut Cursor<'_>) -> Result<(), JsonFault>;
 }
 

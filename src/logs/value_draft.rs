@@ -34,8 +34,7 @@ struct DraftList {
     has_spellings: bool,
 }
 
-/// A drafted scalar of an input: of the call at this place in the record. The first of each call stands for the whole
-/// input.
+/// A drafted scalar of an input: of the call at this place in the record. The first of each call stands for the whole input.
 #[derive(Default)]
 pub(super) struct DraftGiven {
     pub(super) call: usize,
@@ -285,8 +284,7 @@ impl<'v> ValueDraft<'v> {
         self.lists.is_empty() && self.given.is_empty()
     }
 
-    /// Turns the draft into rows. Relative paths begin at `cwd`; `answers` and `calls` are the numbers of the blocks of the
-    /// record, by place.
+    /// Turns the draft into rows. Relative paths begin at `cwd`; `answers` and `calls` number the blocks of the record.
     pub fn commit(&mut self, cwd: Option<&[u8]>, answers: &[u32], calls: &[u32], rows: &mut ValueRows) {
         let Self { texts, scratch, .. } = self;
         let mut resolve = |value: &mut DraftValue| {

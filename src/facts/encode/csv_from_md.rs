@@ -7,8 +7,8 @@ use crate::facts::cell::{FENCE_BYTES_MIN, fence_for, longest_fence, read_quoted,
 use crate::facts::encode::{Format, FormatFamily, Meaning, Params, Subject};
 use crate::facts::markdown::{Document, MarkdownPart, PipeTable};
 
-/// Comma, quotes doubled, LF line ends, header first. The info string of a fence is `csv`, followed by one letter per
-/// column if any column is aligned.
+/// Comma, quotes doubled, LF line ends, header first. The info string of a fence is `csv`, with a letter per column if any is
+/// aligned.
 pub const FORMAT: Format =
     Format { id: "csv_from_md", family: FormatFamily::Published, by_depth: false, encode, decode };
 

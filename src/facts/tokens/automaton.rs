@@ -173,9 +173,9 @@ macro_rules! space {
 
 /// What distinguishes the two patterns.
 struct SplitPattern {
-    /// Whether words are divided by case. The pattern that does it (o200k_base) also counts marks among the letters,
-    /// adds slashes to line breaks after symbols, makes a contraction part of its word, and cuts white space after its
-    /// last line break even where the text ends.
+    /// Whether words are divided by case. The pattern that does it (o200k_base) also counts marks among the letters, adds
+    /// slashes to line breaks after symbols, makes a contraction part of its word, and cuts white space behind line breaks
+    /// even at the end.
     by_case: bool,
 }
 

@@ -1,8 +1,7 @@
 //! Token counts, exact for the two published vocabularies: text is split into pieces by the vocabulary's pattern, and
 //! the bytes of each piece are merged to tokens.
 //!
-//! Almost every piece has been seen before, so nearly all the time goes into splitting ([`splitter`]) and looking up
-//! ([`PieceCache`]).
+//! Almost every piece has been seen before, so most time goes into splitting ([`splitter`]) and looking up ([`PieceCache`]).
 
 pub(crate) mod automaton;
 mod class;
@@ -33,8 +32,7 @@ pub struct Counter {
 }
 
 impl Counter {
-    /// A counter for a vocabulary; the ratio has none, and gets that of `o200k_base`. The first one in the process reads the
-    /// vocabulary (some milliseconds).
+    /// A counter for a vocabulary; the ratio has none, and gets that of `o200k_base`. The first reads it (milliseconds).
     pub fn new(vocabulary: Bpe) -> Self {
         let (pattern, merges) = match vocabulary {
             Bpe::O200kBase | Bpe::Heuristic => (&automaton::O200K_BASE, &merges::O200K_BASE),
@@ -48,8 +46,7 @@ impl Counter {
         self.count_part(text, 0..text.len())
     }
 
-    /// Tokens of a part of a text, counted as if nothing stood around it: the bytes behind it only help to look its
-    /// last pieces up quickly.
+    /// Tokens of a part of a text, counted as if nothing stood around it: the bytes behind it only help to look pieces up.
     pub fn count_part(&mut self, text: &str, part: Range<usize>) -> u64 {
         let Self { splitter, merges, cache } = self;
         let bytes = &text.as_bytes()[part.start..];

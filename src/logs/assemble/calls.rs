@@ -20,8 +20,7 @@ pub(super) struct Canonical<'a> {
     pub(super) answer_rank: AnswerRank<'a>,
 }
 
-/// A record of its own before a progress record, the file of the call before others, older files before younger ones,
-/// the last of several in a file.
+/// Own records before progress records, the file of the call first, older files before younger ones, the last in a file.
 pub(super) type AnswerRank<'a> = (bool, bool, &'a FileStanding, Reverse<u32>);
 
 /// An answer that does not stand with the copy of the call that counts.
@@ -98,8 +97,7 @@ struct FoundCalls<'a> {
 }
 
 impl<'a> FoundCalls<'a> {
-    /// Takes a call of a file; says whether it is the first copy of it. The better one of two is kept, and the answer of the other
-    /// is loose.
+    /// Takes a call of a file; tells if it is the first copy. Of two the better is kept, the answer of the other is loose.
     fn take(&mut self, file: u32, row: &'a CallRow, asked: &'a ToolUse, nameless: &mut NamelessCalls) -> bool {
         let answered = row.answered.as_ref();
         let block = answered.map_or(0, |answered| answered.block);

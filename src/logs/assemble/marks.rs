@@ -16,8 +16,7 @@ pub(super) struct Mark {
     pub(super) ts: Millis,
 }
 
-/// Identity of the last mark of its chain before a call, which opened the partition or turn in which it stands; none if
-/// there is none.
+/// The last mark of its chain before a call: it opened the partition or turn in which the call stands.
 pub(super) fn last_before(marks: &BTreeMap<u32, Vec<Mark>>, asked: &ToolUse) -> Id {
     let Some(marks) = marks.get(&asked.chain) else { return Id::NONE };
     let before = marks.partition_point(|mark| mark.record < asked.record);

@@ -1,6 +1,6 @@
 //! What the client wrote beside the conversation: the settings of a message, kinds of agents, running totals of cost; and what
-//! it put into a context, as far as attachments tell: instructions and names of tools of MCP servers, texts of hooks. And how
-//! long hooks ran.
+//! it put into a context, told by attachments: instructions and names of tools of MCP servers, texts of hooks. And how long
+//! hooks ran.
 
 use std::borrow::Cow;
 use std::path::{Path, PathBuf};
@@ -41,7 +41,6 @@ pub(super) fn word(names: &mut Names, text: RawStr<'_>) -> Sym {
 /// What a `toolUseResult` or a file about an agent says of a subagent.
 #[derive(Default)]
 pub(super) struct AgentFields<'a> {
-    /// Its id.
     pub(super) agent: Option<RawStr<'a>>,
     pub(super) kind: Option<RawStr<'a>>,
 }

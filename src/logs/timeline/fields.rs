@@ -258,8 +258,7 @@ fn each_scalar(
     Ok(())
 }
 
-/// The fields of one or more JSON documents, objects or arrays, which stand one after another, in order of first sight;
-/// none if the text is anything else.
+/// The fields of JSON documents (objects or arrays) that follow each other, in order of first sight; none of any other text.
 fn fields_of(text: &[u8], rules: &FieldRules, is_named: bool) -> Option<Vec<Field>> {
     let mut cursor = Cursor::new(text);
     cursor.skip_space();

@@ -1,6 +1,5 @@
-//! What stands in a text, without the text: identifiers by their form alone (addresses, paths, UUIDs, tickets,
-//! hexadecimal, and names that no prose contains), and the words of what people and the model wrote, as hashes without
-//! order.
+//! What stands in a text, without the text: identifiers by their form alone (addresses, paths, UUIDs, tickets, hexadecimal,
+//! and names that no prose contains), and the words of what people and the model wrote, as hashes without order.
 //!
 //! Runs of bytes that may hold an identifier are found 64 bytes at a time: every text of a log is looked through for them, and
 //! nearly all runs are words of prose, which are passed over without being looked at one by one.

@@ -256,8 +256,8 @@ impl Layout<'_> {
         start..self.out.blocks.len() as u32
     }
 
-    /// Gives results to their calls, once all calls are there: a fork may answer calls of another chain. Tells how many
-    /// results have no call.
+    /// Gives results to their calls once all are there: a fork may answer calls of another chain. Tells how many results have
+    /// no call.
     fn answer_calls(&mut self) -> u64 {
         let mut calls: IdMap<Id, u32> = IdMap::default();
         // Other makers' models number their calls anew in each answer.
@@ -400,8 +400,7 @@ impl Layout<'_> {
         of_file
     }
 
-    /// The results in records, by call, with their code points; and where those of each record begin: the last entry is their
-    /// number.
+    /// The results in records, by call, with their code points; and where those of each record begin, with the end.
     fn arrived(&self, nodes: &[u32]) -> (Arc<[(Id, u32)]>, Vec<usize>) {
         let (mut results, mut places) = (Vec::new(), vec![0]);
         for &node in nodes {

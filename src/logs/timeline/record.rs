@@ -58,7 +58,6 @@ pub struct TimelineReader<'g, 'v> {
     references: References<'v>,
     /// Followed where tokens are counted.
     fields: Option<FieldFollower<'v>>,
-    /// The last answer.
     answered: Option<Arc<AnswerRow>>,
     /// Numbers of messages, to tell an answer from what it answers.
     messages: IdMap<Id, u32>,

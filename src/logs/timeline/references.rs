@@ -257,8 +257,7 @@ fn next_string(json: &[u8], from: usize) -> Option<(RawStr<'_>, usize)> {
 
 type OccurrenceTable<V> = HashMap<u64, V, BuildHasherDefault<IdHasher>>;
 
-/// What is known of one text. There are millions of them, and most texts have one place: what others have besides stands
-/// elsewhere.
+/// What is known of one text. There are millions, most with one place: what others have besides stands elsewhere.
 #[derive(Default, Clone)]
 pub struct OccurrenceEntry {
     first: Option<Occurrence>,

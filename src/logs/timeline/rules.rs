@@ -35,12 +35,9 @@ pub struct TimelineRules {
     pub resume_hooks: Vec<String>,
     /// How much of the start of a text is taken for its words, in code points.
     pub utterance_chars_max: usize,
-    /// What hooks leave in the log.
     pub hooks: HookRules,
-    /// What is followed back through the context.
     pub references: ReferenceRules,
     pub identifiers: IdentifierRules,
-    /// Which values of JSON answers are followed.
     pub fields: FieldRules,
     helper_agents: BTreeMap<String, String>,
     skill_prefixes: Vec<String>,

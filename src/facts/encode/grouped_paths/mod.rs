@@ -12,11 +12,10 @@
 //!                                  e.rs
 //! ```
 //!
-//! Under the heading `path:` stand rows `12:hit` and `13-context`; any other line is the context line with the next
-//! number, as it stands in the file. Under the heading `directory/:` stand paths in that directory. A line `[end]` is put
-//! where lines of the body could be taken for part of a group. Some search tools write paths relative to the working
-//! directory only where a colon follows, so that context lines without one have a directory more; the first line then
-//! names it.
+//! Under the heading `path:` stand rows `12:hit` and `13-context`; any other line is the context line with the next number, as
+//! it stands in the file. Under the heading `directory/:` stand paths in that directory. A line `[end]` is put where lines of
+//! the body could be taken for part of a group. Some search tools write paths relative to the working directory only where a
+//! colon follows, so that context lines without one have a directory more; the first line then names it.
 
 pub mod lines;
 
