@@ -1,8 +1,7 @@
 //! Any statistic as it would have been known until a week, compared with what came after: the only proof that an interval
 //! covers. Sessions stand in the order of their start; a *cut* divides those that were known from those that came later.
 //!
-//! Forecasts are such statistics: each is made of what was known at its week and says where a ratio over sessions will lie in
-//! sessions to come, as wide as the past asks for.
+//! Forecasts are such statistics: made of what was known at its week, each says where a ratio over coming sessions will lie.
 
 use std::collections::BTreeMap;
 

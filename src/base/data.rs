@@ -1,5 +1,4 @@
-//! The data files of `rules/`: compiled in, or read from `--rules-dir`. Whoever needs one reads it through [`Data`], and
-//! cites it by the path that it was read from.
+//! The data files of `rules/`: compiled in, or read from `--rules-dir`. They are read through [`Data`] and cited by their path.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};

@@ -157,8 +157,7 @@ pub fn write_new(path: &Path, bytes: &[u8]) -> Result<()> {
     written.inspect_err(|_| remove(path))
 }
 
-/// Makes a file with this content, unless there is one by then: that one stays. `temporary` is as in [`replace`]. If
-/// the disk refuses, nothing lies beside the file.
+/// Makes a file with this content, unless there is one by then: that one stays. `temporary` and failures are as in [`replace`].
 pub fn keep_first(path: &Path, temporary: &Path, bytes: &[u8]) -> Result<()> {
     write_new(temporary, bytes)?;
     // Unlike a rename, a link never takes the place of what is there.
@@ -396,7 +395,6 @@ pub fn changed_ns(meta: &Metadata) -> i64 {
     meta.ctime().saturating_mul(1_000_000_000).saturating_add(meta.ctime_nsec())
 }
 
-/// When something about a file was changed last, in nanoseconds since 1970; 0 where the system does not say.
 #[cfg(not(unix))]
 pub fn changed_ns(_: &Metadata) -> i64 {
     0
@@ -408,7 +406,6 @@ pub fn inode(meta: &Metadata) -> u64 {
     std::os::unix::fs::MetadataExt::ino(meta)
 }
 
-/// The number of a file on its disk; 0 where the system has none.
 #[cfg(not(unix))]
 pub fn inode(_: &Metadata) -> u64 {
     0

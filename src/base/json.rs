@@ -185,13 +185,11 @@ impl<'a> Cursor<'a> {
     /// Steps into an object or array that begins here. The answer, true, is the `first` of the steps to its members.
     pub fn enter(&mut self) -> JsonResult<bool> {
         self.skip_space();
-        match self.peek()? {
-            b'{' | b'[' => {
-                self.pos += 1;
-                Ok(true)
-            }
-            _ => Err(JsonFault::Syntax),
+        if !matches!(self.peek()?, b'{' | b'[') {
+            return Err(JsonFault::Syntax);
         }
+        self.pos += 1;
+        Ok(true)
     }
 
     /// The next key of the object that was entered, with the cursor before its value; `None` at the closing brace.
@@ -403,15 +401,12 @@ impl<'a> Cursor<'a> {
                 let Some(in_object) = open.top() else { return Ok(()) };
                 self.skip_space();
                 match (self.peek()?, in_object) {
-                    (b',', true) => {
+                    (b',', _) => {
                         self.pos += 1;
                         self.skip_space();
-                        self.skip_key()?;
-                        break;
-                    }
-                    (b',', false) => {
-                        self.pos += 1;
-                        self.skip_space();
+                        if in_object {
+                            self.skip_key()?;
+                        }
                         break;
                     }
                     (b'}', true) | (b']', false) => {
@@ -459,12 +454,8 @@ struct Nesting {
 impl Nesting {
     fn push(&mut self, object: bool) -> JsonResult<()> {
         let word = self.bits.get_mut(self.depth / 64).ok_or(JsonFault::TooDeep)?;
-        let mask = 1 << (self.depth % 64);
-        if object {
-            *word |= mask;
-        } else {
-            *word &= !mask;
-        }
+        let place = self.depth % 64;
+        *word = *word & !(1 << place) | u64::from(object) << place;
         self.depth += 1;
         Ok(())
     }
@@ -490,19 +481,10 @@ const HELD_BYTES: usize = 1024;
 /// What an escape of two bytes stands for, by its second one; 0 for none.
 const ESCAPES: [u8; 256] = {
     let mut escapes = [0; 256];
-    let pairs = [
-        (b'n', b'\n'),
-        (b't', b'\t'),
-        (b'"', b'"'),
-        (b'\\', b'\\'),
-        (b'/', b'/'),
-        (b'r', b'\r'),
-        (b'b', b'\x08'),
-        (b'f', b'\x0c'),
-    ];
+    let (letters, plain) = (b"nt\"\\/rbf", b"\n\t\"\\/\r\x08\x0c");
     let mut place = 0;
-    while place < pairs.len() {
-        escapes[pairs[place].0 as usize] = pairs[place].1;
+    while place < letters.len() {
+        escapes[letters[place] as usize] = plain[place];
         place += 1;
     }
     escapes

@@ -9,7 +9,7 @@ use std::sync::{Arc, OnceLock};
 use sha2::{Digest, Sha256};
 
 use crate::base::id::Id;
-use crate::base::seal::{SECRET_BYTES, Seal, drawn, kept_secret};
+use crate::base::seal::{SECRET_BYTES, Seal, Way, drawn, kept_secret};
 
 /// Hex digits of a pseudonym: 48 bits, so that names of millions of servers stay different.
 const DIGITS: usize = 12;
@@ -77,8 +77,7 @@ impl Pseudonyms {
     }
 
     /// The name of a tool without the name of its MCP server: `mcp__gitlab__get_issue` becomes `mcp__p9d96d90c1a2b__get_issue`,
-    /// `mcp__gitlab` becomes `mcp__p9d96d90c1a2b`. The verb stays, since it says what the tool does. A server whose name looks
-    /// like a pseudonym gets one like any other.
+    /// `mcp__gitlab` becomes `mcp__p9d96d90c1a2b`. The verb stays. A server named like a pseudonym gets one, too.
     pub fn tool(&self, tool: &str) -> String {
         renamed(tool, |server| format!("p{}", self.digits(server)))
     }
@@ -95,12 +94,12 @@ impl Pseudonyms {
 
     /// The pseudonym of what has an id: a session, a project, a content.
     pub fn id(&self, id: Id) -> Id {
-        self.made().seal.as_ref().map_or(Id::NONE, |seal| seal.seal_id(id))
+        self.made().seal.as_ref().map_or(Id::NONE, |seal| seal.id(Way::ToDisk, id))
     }
 
     /// The pseudonym of what has a short id: a path.
     pub fn short(&self, id: u32) -> u32 {
-        self.made().seal.as_ref().map_or(0, |seal| seal.seal_u32(id))
+        self.made().seal.as_ref().map_or(0, |seal| seal.narrow(Way::ToDisk, id))
     }
 
     /// Tells the pseudonyms of one secret from those of another, and gives nothing away.

@@ -36,8 +36,7 @@ pub struct ToolStats {
     pub shapes: BTreeMap<u8, u64>,
 }
 
-/// How often one tool followed another at one lag. The unit is the *step*, an API message with its calls: parallel calls
-/// of one step are concurrent and no sequence.
+/// How often one tool followed another at one lag. The unit is the *step*, an API message with its calls, which are concurrent.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct FollowUpCount {
     /// Tool of the earlier step.

@@ -39,10 +39,8 @@ pub struct Size {
 impl Size {
     /// The size of two texts, one behind the other, where no token spans the joint.
     pub fn plus(&self, other: &Self) -> Self {
-        let mut sum = *self;
-        sum.bytes += other.bytes;
-        sum.tokens.iter_mut().zip(other.tokens).for_each(|(sum, tokens)| *sum += tokens);
-        sum
+        let tokens = std::array::from_fn(|place| self.tokens[place] + other.tokens[place]);
+        Self { bytes: self.bytes + other.bytes, tokens }
     }
 }
 

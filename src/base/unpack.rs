@@ -72,8 +72,7 @@ fn too_large() -> Error {
     Error::new(ErrorKind::FileTooLarge, "unpacks to more than is read of a packed file")
 }
 
-/// The content of a packed stream. An error if a decoder cannot be made. Reading fails where the content breaks off, or
-/// where it grows too large; see [`Packing::damage`].
+/// The content of a packed stream. Reading fails where it breaks off or grows too large; see [`Packing::damage`].
 pub fn unpack<'s>(packing: Packing, source: impl Read + 's) -> Result<Box<dyn Read + 's>> {
     let packed = Rc::new(Cell::new(0));
     let counted = CountingReader { source, bytes: packed.clone() };

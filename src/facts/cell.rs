@@ -171,8 +171,23 @@ pub fn write_quoted(text: &str, out: &mut String) {
     out.extend(["\"", &text.replace('"', "\"\""), "\""]);
 }
 
+/// A field of CSV as it is read, quotes resolved.
+pub struct CsvField<'a> {
+    pub text: Cow<'a, str>,
+    pub quoted: bool,
+}
+
+/// The first field of a text, and what stands behind it; none if it is not quoted and no bare text.
+pub fn read_field(text: &str, is_bare: impl Fn(&str) -> bool) -> Option<(CsvField<'_>, &str)> {
+    if let Some(inner) = text.strip_prefix('"') {
+        return read_quoted(inner).map(|(text, behind)| (CsvField { text, quoted: true }, behind));
+    }
+    let (bare, behind) = text.split_at(memchr::memchr2(b',', b'\n', text.as_bytes()).unwrap_or(text.len()));
+    is_bare(bare).then_some((CsvField { text: Cow::Borrowed(bare), quoted: false }, behind))
+}
+
 /// Reads what [`write_quoted`] wrote, from behind its first quote: the text, and what stands behind the last quote.
-pub fn read_quoted(inner: &str) -> Option<(Cow<'_, str>, &str)> {
+fn read_quoted(inner: &str) -> Option<(Cow<'_, str>, &str)> {
     let mut from = 0;
     let end = loop {
         let quote = from + inner[from..].find('"')?;

@@ -61,8 +61,7 @@ impl Document {
         self.parts.iter().any(|part| matches!(part, MarkdownPart::Table(_)))
     }
 
-    /// The same document with no blanks in its tables but one on each side of a cell: what this saves is saved by
-    /// trimming alone, and no encoding should take the credit for it.
+    /// The same document with no blanks in its tables but one on each side of a cell: no encoding takes the credit for that.
     pub fn tight(&self) -> String {
         let mut out = String::new();
         for part in &self.parts {

@@ -1,5 +1,4 @@
-//! The Arrow schema of the facts about bodies: one row per body and one per proven encoding. They belong to no log file,
-//! so they stand in segments of their own.
+//! The Arrow schema of the facts about bodies: one row per body and one per proven encoding. Their segments are their own.
 
 use std::collections::BTreeMap;
 

@@ -209,8 +209,7 @@ impl<R: Clone + Default + 'static> RowSchema<R> {
         mut self,
         name: &'static str,
         known: fn(u8) -> Option<T>,
-        get: fn(&R) -> u8,
-        set: fn(&mut R, T),
+        (get, set): (fn(&R) -> u8, fn(&mut R, T)),
     ) -> Self {
         let write: Write<R> = Box::new(move |rows, names| u8::column(rows.iter().map(|row| get(row)), names));
         let read: ReadColumn<R> = Box::new(move |from, names, rows| {
@@ -289,4 +288,14 @@ macro_rules! part {
     };
 }
 
-pub(super) use {field, fields, part};
+/// The same of a field with a number.
+macro_rules! coded_part {
+    ($part:ident.$field:ident) => {
+        (
+            |row| row.$part.map_or(0, |part| part.$field as u8),
+            |row, value| row.$part.iter_mut().for_each(|part| part.$field = value),
+        )
+    };
+}
+
+pub(super) use {coded_part, field, fields, part};

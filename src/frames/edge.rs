@@ -1,5 +1,4 @@
-//! Follow-up edges between tools: what they are counted from, and what is said about each; and calls as events of a process,
-//! with the pairs that follow each other.
+//! Follow-up edges between tools: what they are counted from, and what is said about each; and calls as events of a process.
 
 use std::collections::BTreeMap;
 

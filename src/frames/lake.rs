@@ -7,7 +7,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
-use std::io::{BufWriter, ErrorKind};
+use std::io::{BufWriter, ErrorKind, IntoInnerError};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -20,11 +20,11 @@ use rayon::prelude::*;
 use crate::base::files::{self, Growing};
 use crate::base::id::{Id, IdSet};
 use crate::base::names::{Names, Sym};
-use crate::base::seal::{Seal, kept_secret, secret_file};
+use crate::base::seal::{Seal, Way, kept_secret, secret_file};
 use crate::facts::body_facts::BodyFacts;
 use crate::frames::columns::ColumnResult;
 use crate::frames::manifest::{LakeSegment, Manifest, StoredSource, Unusable};
-use crate::frames::sealed::Way;
+
 use crate::frames::stored::{StoredTable, Unreadable};
 use crate::frames::tables::{TABLES, TaggedRows};
 use crate::frames::timelines::{Joined, PackedTimeline};
@@ -188,7 +188,7 @@ impl Lake {
             }
         };
         let is_foreign = manifest.sealed_by != seal.check();
-        let manifest = Arc::new(manifest.renamed(|id| seal.open_id(id)));
+        let manifest = Arc::new(manifest.renamed(|id| seal.id(Way::FromDisk, id)));
         Ok(Self { dir: dir.to_owned(), manifest, stamp, is_mended: false, seal, is_foreign, share, note })
     }
 
@@ -336,8 +336,7 @@ impl Lake {
             .map_err(|cause| damaged(segment, encodings_table, &cause))
     }
 
-    /// What `make` makes of what the sources say for a timeline, by number of the source; of several readings of a source
-    /// the latest of which it makes something.
+    /// What `make` makes of what the sources say for a timeline, by number of the source; of several readings the latest.
     pub fn load_timelines<T: Send>(
         &self,
         make: &(dyn Fn(PackedTimeline<'_>) -> Option<T> + Sync),
@@ -452,7 +451,7 @@ impl Lake {
         self.remove_from(left_over);
         let mut manifest = Manifest::clone(&base.manifest);
         let text = change(base, &mut manifest).and_then(|()| {
-            let text = manifest.renamed(|id| self.seal.seal_id(id)).to_json();
+            let text = manifest.renamed(|id| self.seal.id(Way::ToDisk, id)).to_json();
             let path = self.dir.join(manifest::FILE_NAME);
             let replaced = files::replace(&path, &path.with_extension("tmp"), &text);
             replaced.map_err(|cause| failed("writing the lake in", &cause))?;
@@ -620,8 +619,7 @@ impl Lake {
         own_files(&self.dir).filter(is_later).for_each(|path| files::remove(&path));
     }
 
-    /// Removes what the manifest does not refer to, unless another run reads, which may be reading an older lake. What is
-    /// not removed now is tried again next time.
+    /// Removes what the manifest does not refer to, unless another run reads, perhaps an older lake. What stays is tried again.
     fn sweep(&self) {
         let Some(share) = &self.share else { return };
         if share.try_lock().is_ok() {
@@ -718,26 +716,23 @@ fn row_count(rows: &FileRows) -> u64 {
 }
 
 /// Batches of one schema as the groups of a new Parquet file; gives its checksum.
-fn write_batches(mut batches: impl Iterator<Item = ColumnResult<RecordBatch>>, path: &Path) -> Result<Id, String> {
-    let first = batches.next().ok_or("a table without rows")?.map_err(|cause| cause.to_string())?;
-    let level = ZstdLevel::try_new(1).map_err(|cause| cause.to_string())?;
+fn write_batches(
+    mut batches: impl Iterator<Item = ColumnResult<RecordBatch>>,
+    path: &Path,
+) -> Result<Id, Box<dyn std::error::Error>> {
+    let first = batches.next().ok_or("a table without rows")??;
     let mut properties = WriterProperties::builder()
-        .set_compression(Compression::ZSTD(level))
+        .set_compression(Compression::ZSTD(ZstdLevel::try_new(1)?))
         .set_statistics_enabled(EnabledStatistics::None);
     for column in HASH_COLUMNS {
         properties = properties.set_column_dictionary_enabled(column.into(), false);
     }
-    let file = Growing::begin(path).map_err(|cause| cause.to_string())?;
-    let mut writer =
-        ArrowWriter::try_new(BufWriter::with_capacity(PIECE_BYTES, file), first.schema(), Some(properties.build()))
-            .map_err(|cause| cause.to_string())?;
+    let file = BufWriter::with_capacity(PIECE_BYTES, Growing::begin(path)?);
+    let mut writer = ArrowWriter::try_new(file, first.schema(), Some(properties.build()))?;
     for batch in std::iter::once(Ok(first)).chain(batches) {
-        let written = batch
-            .map_err(|cause| cause.to_string())
-            .and_then(|batch| writer.write(&batch).and_then(|()| writer.flush()).map_err(|cause| cause.to_string()));
-        written?;
+        writer.write(&batch?)?;
+        writer.flush()?;
     }
-    let file = writer.into_inner().map_err(|cause| cause.to_string())?;
-    let file = file.into_inner().map_err(|cause| cause.error().to_string())?;
-    file.finish().map_err(|cause| cause.to_string())
+    let file = writer.into_inner()?.into_inner().map_err(IntoInnerError::into_error)?;
+    Ok(file.finish()?)
 }

@@ -446,17 +446,8 @@ fn plan<'a>(scope: &SyncScope<'a>, stored: &mut StoredFiles, without_lake: bool,
         let content = digest.map_or(same, |digest| digest.whole);
         let directory = Id::pseudonym(slug(&directory_of(file, scope.listing)).as_bytes());
         let named = !without_lake && content == Id::NONE;
-        plans.push(FilePlan {
-            key,
-            roots: scope.roots[file.root],
-            directory,
-            file,
-            known,
-            content,
-            named,
-            fate,
-            failure,
-        });
+        let roots = scope.roots[file.root];
+        plans.push(FilePlan { key, roots, directory, file, known, content, named, fate, failure });
     }
     plans
 }
@@ -474,7 +465,7 @@ fn digests(
             let known = stored.sources.get(key);
             let is_certain = without_lake
                 || match known {
-                    Some(known) => stamp(known) == stamp_of(file),
+                    Some(known) => is_as_known(file, known),
                     // Nothing to compare it with: it is new, and is named while it is read.
                     None => !gone_bytes.contains(&file.bytes) && Job::of(file).is_one_piece(),
                 };
@@ -485,12 +476,9 @@ fn digests(
 }
 
 /// What tells without reading it that a file is what it was.
-fn stamp(known: &StoredSource) -> (u64, i64, i64, u64) {
-    (known.bytes, known.modified_ns, known.changed_ns, known.inode)
-}
-
-fn stamp_of(file: &LogFile) -> (u64, i64, i64, u64) {
-    (file.bytes, file.modified_ns, file.changed_ns, file.inode)
+fn is_as_known(file: &LogFile, known: &StoredSource) -> bool {
+    let StoredSource { bytes, modified_ns, changed_ns, inode, .. } = *known;
+    (file.bytes, file.modified_ns, file.changed_ns, file.inode) == (bytes, modified_ns, changed_ns, inode)
 }
 
 /// What becomes of a known file. `start` is the hash of as much of it as was read then, if its content is in doubt.

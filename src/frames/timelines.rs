@@ -1,5 +1,4 @@
-//! The Arrow schema of timelines: the records of a file, packed ([`crate::frames::packed`]), in one row, or in several if
-//! they are long. They are read only by who replays a policy.
+//! The Arrow schema of timelines: the records of a file, packed ([`crate::frames::packed`]), in one row, or several if long.
 
 use std::borrow::Cow;
 use std::ops::Range;

@@ -1,5 +1,4 @@
-//! Which files say nothing that another file does not say as well (whole copies of a log, and parts of copies), and which
-//! of several files owns what they all say.
+//! Which files say nothing that another file does not say as well (copies and parts of them), and which owns what several say.
 //!
 //! The copies must not take part in deciding which copy counts. A part may lack the compaction between two calls, or look
 //! older than the whole because it ends earlier. What is decided here serves the history and the timeline alike.
@@ -48,7 +47,7 @@ pub struct FileFacts {
     /// Whether the model was asked for something.
     asks: bool,
     /// Whether it says itself that it repeats another log.
-    is_fork: bool,
+    pub is_fork: bool,
     /// When something was said first and last; none if no record says when.
     said_at: Option<(Millis, Millis)>,
     /// Its records, those included that hold no fact.
@@ -76,11 +75,6 @@ impl FileFacts {
     fn spoke(&mut self, from: Millis, to: Millis) {
         let (first, last) = self.said_at.unwrap_or((from, to));
         self.said_at = Some((earlier(first, from), last.max(to)));
-    }
-
-    /// Notes that the file says itself that it repeats another log.
-    pub fn forked(&mut self) {
-        self.is_fork = true;
     }
 
     /// Adds a session, and when it spoke first and last as far as the file shows.

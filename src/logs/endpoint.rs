@@ -15,10 +15,6 @@ use crate::base::error::{Error, Result};
 use crate::logs::shell::{Commands, Word};
 use crate::logs::value_rules::WordSet;
 
-/// The shipped list of words.
-#[cfg(any(test, fuzzing))]
-pub const SHIPPED: &str = include_str!("../../rules/endpoints.toml");
-
 /// Longest word that can name a program (published constant).
 const WORD_CHARS_MAX: usize = 20;
 
@@ -119,7 +115,7 @@ impl Endpoints {
     /// The list compiled into this program.
     #[cfg(any(test, fuzzing))]
     pub fn shipped() -> Self {
-        Self::parse(SHIPPED, "rules/endpoints.toml").expect("the shipped rules/endpoints.toml parses; a test reads it")
+        crate::base::data::Data::default().read("endpoints.toml", Self::parse).expect("a test reads it")
     }
 
     /// All classes that are made of listed words: none says anything of a user.

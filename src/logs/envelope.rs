@@ -8,6 +8,7 @@ use crate::logs::field::{
     FieldResult, Memo, each_field, flag_or, id_of, known_fields, parse_millis, pseudonym_of, span, text, whole_number,
 };
 use crate::logs::path::normal_path;
+use crate::logs::timeline::requests::Trigger;
 use crate::logs::trace::{Millis, NO_TIME};
 
 /// No hook runs for longer than a day; a larger number of milliseconds is none.
@@ -76,7 +77,7 @@ pub(super) struct Envelope<'a> {
 /// What `compactMetadata` and `microcompactMetadata` say.
 #[derive(Default)]
 pub(super) struct Metadata {
-    pub(super) manual: Option<bool>,
+    pub(super) trigger: Option<Trigger>,
     pub(super) pre_tokens: Option<u64>,
     pub(super) tokens_saved: Option<u64>,
     pub(super) calls: Vec<Id>,
@@ -306,9 +307,9 @@ impl Metadata {
         known_fields(metadata, |key, cursor| {
             match key {
                 b"trigger" => {
-                    fields.manual = match text(cursor)?.unwrap_or_default().0 {
-                        b"manual" => Some(true),
-                        b"auto" => Some(false),
+                    fields.trigger = match text(cursor)?.unwrap_or_default().0 {
+                        b"manual" => Some(Trigger::Manual),
+                        b"auto" => Some(Trigger::Auto),
                         _ => None,
                     }
                 }

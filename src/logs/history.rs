@@ -12,7 +12,7 @@ use crate::logs::trace::{Handle, Millis, NO_TIME, Place, ResultKind, Status, Usa
 use crate::logs::vocabulary::Vocabulary;
 
 /// One tool call.
-#[derive(Clone, Copy, PartialEq, Debug)]
+#[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub struct Call {
     /// The `tool_use` id.
     pub id: Id,
@@ -239,8 +239,7 @@ impl History {
         (self.sessions[message.session as usize].id, message.place != Place::Main, message.agent)
     }
 
-    /// Marks the answers by which tools say that there was nothing. What such a text says depends on the tool, so it is looked up
-    /// when a call and its answer are together.
+    /// Marks the answers by which tools say that there was nothing. That depends on the tool: call and answer must be together.
     pub fn find_empty_answers(&mut self, vocabulary: &Vocabulary, names: &Names) {
         let of_tool = |tool: &String| vocabulary.empty_answers_of(tool).collect::<IdSet<Id>>();
         let words: Vec<IdSet<Id>> = names.texts().iter().map(of_tool).collect();

@@ -17,7 +17,7 @@ use crate::logs::endpoint::{EndpointArguments, Endpoints};
 use crate::logs::field::{FieldResult, id_of, known_fields, span, text};
 use crate::logs::leaves::quoted;
 use crate::logs::timeline::TimelineBeside;
-use crate::logs::trace::{Handle, NO_TIME, ResultKind, Status, ToolResult, ToolUse};
+use crate::logs::trace::{Handle, ResultKind, Status, ToolResult, ToolUse};
 use crate::logs::value_draft::ValueDraft;
 use crate::logs::value_rules::ValueRules;
 use crate::logs::vocabulary::Vocabulary;
@@ -92,16 +92,9 @@ pub struct MessageDraft<'v> {
 impl<'v> MessageDraft<'v> {
     /// An empty draft.
     pub fn new(guide: ExtractionGuide<'v>) -> Self {
-        Self {
-            guide,
-            body: Body::new(guide.study.map(|begin| begin())),
-            called: IdMap::default(),
-            opening: None,
-            asked: Vec::new(),
-            answered: Vec::new(),
-            values: ValueDraft::new(guide.values),
-            damage: Vec::new(),
-        }
+        let (body, values) = (Body::new(guide.study.map(|begin| begin())), ValueDraft::new(guide.values));
+        let (called, opening, asked, answered, damage) = Default::default();
+        Self { guide, body, called, opening, asked, answered, values, damage }
     }
 
     /// Forgets the record before.
@@ -202,8 +195,7 @@ impl<'v> MessageDraft<'v> {
             self.values.answer(self.answered.len(), text, called.is_none_or(|tool| tool.is_listing));
         }
         let (chars, bytes) = (saturated(chars), saturated(bytes));
-        let answered = ToolResult { record: 0, block: 0, ts: NO_TIME, chars, bytes, body, kind, status, shape };
-        self.answered.push((call, answered));
+        self.answered.push((call, ToolResult { chars, bytes, body, kind, status, shape, ..ToolResult::default() }));
     }
 
     fn result_kind(&self, form: ResultForm) -> ResultKind {

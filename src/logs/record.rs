@@ -35,15 +35,8 @@ pub struct Extractor<'v> {
 impl<'v> Extractor<'v> {
     /// An extractor for one piece of a file.
     pub fn new(guide: ExtractionGuide<'v>) -> Self {
-        Self {
-            trace: FileTrace::default(),
-            draft: MessageDraft::new(guide),
-            session: Memo::default(),
-            project: Memo::default(),
-            version: Memo::default(),
-            chains: ChainIndex::default(),
-            sessions: SessionPlaces::default(),
-        }
+        let (trace, session, project, version, chains, sessions) = Default::default();
+        Self { trace, draft: MessageDraft::new(guide), session, project, version, chains, sessions }
     }
 
     /// The rows collected so far.
@@ -109,23 +102,15 @@ impl<'v> Extractor<'v> {
         }
         let session = envelope.session_id(&mut self.session);
         // Only the records of the conversation tell where and when a session took place; others may be skipped early.
-        let talks = matches!(envelope.kind.map(|kind| kind.0), Some(b"user" | b"assistant" | b"system"));
+        let talks = matches!(envelope.kind(), b"user" | b"assistant" | b"system");
         let cwd = envelope.cwd.filter(|cwd| talks && !cwd.0.is_empty());
         let (project, project_name) = cwd.map_or((Id::NONE, Id::NONE), |cwd| self.project.get(cwd.0, project_of));
         let Self { version, trace, .. } = self;
         let intern = |text: &[u8]| trace.names.intern(&String::from_utf8_lossy(text));
         let version = envelope.version.map_or(Sym(0), |text| version.get(text.0, intern));
-        let ts = if talks { ts } else { NO_TIME };
-        let row = SessionRow {
-            session,
-            project,
-            project_name,
-            project_record: if project.is_some() { record } else { u32::MAX },
-            version,
-            ts_first: ts,
-            ts_last: ts,
-            records: 1,
-        };
+        let [ts_first, ts_last] = [if talks { ts } else { NO_TIME }; 2];
+        let project_record = if project.is_some() { record } else { u32::MAX };
+        let row = SessionRow { session, project, project_name, project_record, version, ts_first, ts_last, records: 1 };
         merge_session(&mut self.trace.rows.sessions, &mut self.sessions, row, &self.trace.names);
     }
 
@@ -151,19 +136,17 @@ impl<'v> Extractor<'v> {
     /// Rows of a user or assistant record.
     fn speech(&mut self, envelope: &Envelope<'_>, record: u32, ts: Millis) {
         let chain = self.chain_of(envelope);
-        match envelope.kind.map(|kind| kind.0) {
-            Some(b"assistant") => self.assistant_rows(chain, record, ts, envelope, false),
-            _ => {
-                let content = envelope.message.unwrap_or_default().content;
-                let (is_said, is_typed) = (self.draft.is_said(content), self.draft.is_typed(content));
-                self.user_rows(record, ts, envelope, false);
-                if is_said && !envelope.meta && !envelope.summary {
-                    self.said(envelope, record);
-                }
-                if is_typed && !envelope.meta && !envelope.summary {
-                    self.prompt(envelope, record);
-                }
-            }
+        if envelope.kind() == b"assistant" {
+            return self.assistant_rows(chain, record, ts, envelope, false);
+        }
+        let content = envelope.message.unwrap_or_default().content;
+        let (is_said, is_typed) = (self.draft.is_said(content), self.draft.is_typed(content));
+        self.user_rows(record, ts, envelope, false);
+        if is_said && !envelope.meta && !envelope.summary {
+            self.said(envelope, record);
+        }
+        if is_typed && !envelope.meta && !envelope.summary {
+            self.prompt(envelope, record);
         }
     }
 
@@ -287,9 +270,9 @@ impl<'v> Extractor<'v> {
         let agent = agent.map(id_of).unwrap_or_default();
         let chain = self.chain(ChainKey { session, agent, place: Place::Progress });
         let ts = Some(self.timestamp(&inner)).filter(|own| *own != NO_TIME).unwrap_or(ts);
-        match inner.kind.map(|kind| kind.0) {
-            Some(b"assistant") => self.assistant_rows(chain, record, ts, &inner, true),
-            Some(b"user") => self.user_rows(record, ts, &inner, true),
+        match inner.kind() {
+            b"assistant" => self.assistant_rows(chain, record, ts, &inner, true),
+            b"user" => self.user_rows(record, ts, &inner, true),
             _ => {}
         }
     }

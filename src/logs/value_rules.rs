@@ -7,10 +7,6 @@ use crate::base::names::is_listed;
 use crate::logs::path::has_drive;
 use crate::logs::values::List;
 
-/// The shipped rules.
-#[cfg(any(test, fuzzing))]
-pub const SHIPPED: &str = include_str!("../../rules/projections.toml");
-
 /// Longest word that a list of words can hold, in bytes.
 const WORD_BYTES_MAX: usize = 16;
 
@@ -62,8 +58,7 @@ impl ValueRules {
     /// The rules compiled into this program.
     #[cfg(any(test, fuzzing))]
     pub fn shipped() -> Self {
-        crate::base::data::typed(SHIPPED, "rules/projections.toml")
-            .expect("the shipped rules/projections.toml parses; a test reads it")
+        crate::base::data::Data::default().parsed("projections.toml").expect("a test reads it")
     }
 
     /// Whether a list is kept of the answers of a tool.

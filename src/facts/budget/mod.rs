@@ -31,8 +31,7 @@ pub struct BudgetRequest<'a> {
     pub showing: Showing,
     /// Tokens that the result may take, hints included.
     pub budget: u64,
-    /// The call that returns what is left out, such as `get_issues(page=2)`. Without one nothing can be left out: a
-    /// hint that cannot be acted upon is never given.
+    /// The call that returns what is left out, such as `get_issues(page=2)`. Without one nothing can be left out.
     pub signature: Option<&'a str>,
     /// Formats in which the body or its nodes may be written.
     pub formats: &'a [&'a Format],

@@ -3,7 +3,7 @@
 
 use pulldown_cmark::Alignment;
 
-use crate::facts::cell::{FENCE_BYTES_MIN, fence_for, longest_fence, read_quoted, write_quoted};
+use crate::facts::cell::{FENCE_BYTES_MIN, fence_for, longest_fence, read_field, write_quoted};
 use crate::facts::encode::{Format, FormatFamily, Meaning, Params, Subject};
 use crate::facts::markdown::{Document, MarkdownPart, PipeTable};
 
@@ -113,25 +113,15 @@ fn read_records(text: &str) -> Option<Vec<Vec<String>>> {
     let (mut rows, mut row) = (Vec::new(), Vec::new());
     let mut rest = text;
     while !rest.is_empty() {
-        let (cell, after) = read_field(rest)?;
-        row.push(cell);
-        let (separator, after) = after.split_at_checked(1)?;
-        if separator == "\n" {
-            rows.push(std::mem::take(&mut row));
-        } else if after.is_empty() {
-            return None;
-        }
-        rest = after;
+        let (cell, behind) = read_field(rest, |bare| !bare.contains(['"', '\r']))?;
+        row.push(cell.text.into_owned());
+        rest = match behind.strip_prefix('\n') {
+            Some(next) => {
+                rows.push(std::mem::take(&mut row));
+                next
+            }
+            None => behind.strip_prefix(',').filter(|next| !next.is_empty())?,
+        };
     }
     Some(rows)
-}
-
-/// One field, and what follows it: a comma, an LF, or nothing.
-fn read_field(text: &str) -> Option<(String, &str)> {
-    let Some(quoted) = text.strip_prefix('"') else {
-        let end = memchr::memchr2(b',', b'\n', text.as_bytes())?;
-        return (!text[..end].contains(['"', '\r'])).then(|| (text[..end].to_owned(), &text[end..]));
-    };
-    let (cell, after) = read_quoted(quoted)?;
-    after.starts_with([',', '\n']).then(|| (cell.into_owned(), after))
 }

@@ -71,17 +71,8 @@ impl<'a> Core<'a> {
         let best: Vec<u32> = problem.classes().zip(&relaxed.pick.points).filter_map(of_class).collect();
         let best_cost = best.iter().map(|&index| i128::from(problem.point(index).cost)).sum();
         let best_surplus = best.iter().map(|&index| price.surplus(problem.point(index))).sum();
-        Self {
-            problem,
-            price,
-            critical: relaxed.critical.class,
-            room: problem.room.into(),
-            best,
-            best_cost,
-            best_surplus,
-            found,
-            trace: vec![(0, 0, 0)],
-        }
+        let (critical, room, trace) = (relaxed.critical.class, problem.room.into(), vec![(0, 0, 0)]);
+        Self { problem, price, critical, room, best, best_cost, best_surplus, found, trace }
     }
 
     /// The best pick that was found, and the bound that was proven for any other.

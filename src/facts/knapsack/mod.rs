@@ -112,13 +112,8 @@ impl Problem {
         let base_cost = classes.iter().try_fold(0_u64, |sum, class| sum.checked_add(cheapest(class)?))?;
         let room = budget.checked_sub(base_cost)?;
         let options = classes.iter().map(Vec::len).sum();
-        let mut problem = Self {
-            points: Vec::with_capacity(options),
-            ends: Vec::with_capacity(classes.len()),
-            base_cost: base_cost.into(),
-            base_value: 0,
-            room,
-        };
+        let (points, ends) = (Vec::with_capacity(options), Vec::with_capacity(classes.len()));
+        let mut problem = Self { points, ends, base_cost: base_cost.into(), base_value: 0, room };
         let mut order = Vec::new();
         classes.iter().for_each(|class| problem.add(class, &mut order));
         Some(problem)

@@ -1,5 +1,4 @@
-//! Token counts, exact for the two published vocabularies: text is split into pieces by the vocabulary's pattern, and
-//! the bytes of each piece are merged to tokens.
+//! Token counts, exact for the two published vocabularies: text is split by its pattern, and the bytes of pieces are merged.
 //!
 //! Almost every piece has been seen before, so most time goes into splitting ([`splitter`]) and looking up ([`PieceCache`]).
 

@@ -21,7 +21,6 @@ use crate::frames::packed::{pack, unpack};
 use crate::frames::timelines as timelines_table;
 use crate::frames::timelines::PackedTimeline;
 use crate::logs::assemble::standings_of;
-use crate::logs::copies::FileStanding;
 use crate::logs::corpus::RowSource;
 use crate::logs::discover::{LogFile, is_disturbed};
 use crate::logs::message::ExtractionGuide;
@@ -85,22 +84,19 @@ impl Input {
     /// Every request of the logs within the window, with what it added to its context. Files whose timelines the lake
     /// does not know as they are now, and that were not read both ways, are read as a whole.
     pub fn timeline(&mut self, detail: TimelineDetail) -> Result<Timeline> {
-        self.held = None;
-        // Rows that turn out to be damaged take deleted logs off the sources: first, since places among these are kept.
-        let standings = standings_of(self.corpus());
-        self.let_go_of_rows();
-        self.timeline_of(&standings, detail)
+        self.timeline_without(Self::let_go_of_rows, detail)
     }
 
     /// The same for whoever asks nothing more about calls and messages: they are let go of, and without a lake would be read again.
     pub fn last_timeline(&mut self, detail: TimelineDetail) -> Result<Timeline> {
-        self.held = None;
-        let standings = standings_of(self.corpus());
-        self.let_go_of_calls();
-        self.timeline_of(&standings, detail)
+        self.timeline_without(Self::let_go_of_calls, detail)
     }
 
-    fn timeline_of(&mut self, standings: &IdMap<Id, FileStanding>, detail: TimelineDetail) -> Result<Timeline> {
+    fn timeline_without(&mut self, let_go: fn(&mut Self), detail: TimelineDetail) -> Result<Timeline> {
+        self.held = None;
+        // Rows that turn out to be damaged take deleted logs off the sources: first, since places among these are kept.
+        let standings = standings_of(self.corpus());
+        let_go(self);
         let rules = rules(&self.data)?;
         let known = self.file_timelines(&rules, detail)?;
         let standing = |key: &Id| standings.get(key).copied().unwrap_or_default();

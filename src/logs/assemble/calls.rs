@@ -89,8 +89,7 @@ impl NamelessCalls {
 /// Calls that were found, each once, and the answers that stand elsewhere.
 struct FoundCalls<'a> {
     files: &'a [File<'a>],
-    /// Where a call stands in `calls`, by its id and the message that asked for it: other makers' models number their calls anew
-    /// in each conversation, or in each answer.
+    /// Where a call stands in `calls`, by its id and the message that asked for it: other makers' models number them anew.
     best: IdMap<(Id, Id), usize>,
     calls: Vec<Canonical<'a>>,
     loose: Vec<Loose<'a>>,

@@ -538,10 +538,9 @@ impl<'a> Assembly<'a> {
         if let Some(before) = before {
             let before = &self.requests[before as usize].request;
             let (was, is) = (before.setting.effort, setting.effort);
-            let changed = |is: bool, mark: Marks| if is { mark } else { Marks::default() };
-            marks.set(changed(before.version != version, Marks::VERSION_CHANGE));
-            marks.set(changed(was != is && was != Sym::default() && is != Sym::default(), Marks::EFFORT_CHANGE));
-            marks.set(changed(opens.is_some_and(|(cause, _)| cause == SegmentCause::Rewind), Marks::REWIND));
+            marks.set_if(Marks::VERSION_CHANGE, before.version != version);
+            marks.set_if(Marks::EFFORT_CHANGE, was != is && was != Sym::default() && is != Sym::default());
+            marks.set_if(Marks::REWIND, opens.is_some_and(|(cause, _)| cause == SegmentCause::Rewind));
         }
         let inputs = self.inputs(file, parent, tip, &pending, opens);
         let (inputs, added) = (self.keep(&inputs), self.keep(&added));

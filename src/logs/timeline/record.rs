@@ -164,10 +164,9 @@ impl<'g, 'v> TimelineReader<'g, 'v> {
     }
 
     fn skip(&mut self, reason: &str, count: u64) {
-        if count == 0 {
-            return;
+        if count > 0 {
+            count_under(&mut self.out.rows.skipped, reason, count);
         }
-        count_under(&mut self.out.rows.skipped, reason, count);
     }
 
     /// The record is whole: its row, if it becomes one.
@@ -387,12 +386,8 @@ impl<'g, 'v> TimelineReader<'g, 'v> {
         let rules = self.guide.rules;
         let mut marks = Marks::default();
         for tool in draft.blocks.iter().filter(|block| block.part == DraftKind::Call).map(|block| &block.tool) {
-            if is_one_of(tool, &rules.skill_tools) {
-                marks.set(Marks::SKILL);
-            }
-            if is_one_of(tool, &rules.plan_tools) {
-                marks.set(Marks::PLAN_MODE);
-            }
+            marks.set_if(Marks::SKILL, is_one_of(tool, &rules.skill_tools));
+            marks.set_if(Marks::PLAN_MODE, is_one_of(tool, &rules.plan_tools));
         }
         for block in draft.blocks.iter().filter(|block| block.part == DraftKind::Call) {
             if let Some((kind, names_model)) = beside::agent_asked_for(draft.text_of(block), &rules.agent_type_keys) {
@@ -525,14 +520,9 @@ impl<'g, 'v> TimelineReader<'g, 'v> {
             Some(b"compact_boundary") => {
                 let chain = self.chain_of(envelope);
                 self.standing[chain as usize].compacted = Some((self.counters.items, envelope.own_uuid()));
-                let Metadata { manual, pre_tokens, .. } = metadata();
-                let trigger = match manual {
-                    Some(true) => Trigger::Manual,
-                    Some(false) => Trigger::Auto,
-                    None => Trigger::Unknown,
-                };
-                let kind = RecordKind::Compacted(Box::new(CompactedRow { trigger, pre_tokens }));
-                Some(self.push(envelope, parent, chain, Marks::COMPACTION, kind))
+                let Metadata { trigger, pre_tokens, .. } = metadata();
+                let row = CompactedRow { trigger: trigger.unwrap_or(Trigger::Unknown), pre_tokens };
+                Some(self.push(envelope, parent, chain, Marks::COMPACTION, RecordKind::Compacted(Box::new(row))))
             }
             Some(b"microcompact_boundary") => {
                 let chain = self.chain_of(envelope);
@@ -559,8 +549,7 @@ impl<'g, 'v> TimelineReader<'g, 'v> {
         }
     }
 
-    /// A prompt that was sent while the assistant worked, or a sign of something; other attachments are reminders of the
-    /// client and belong to what no block accounts for.
+    /// A prompt that was sent while the assistant worked, or a sign of something; others are reminders, which no block shows.
     fn attachment(&mut self, envelope: &Envelope<'_>, parent: Parent) -> Option<u32> {
         let attachment = Attachment::of(envelope.attachment?);
         let kind = attachment.kind.unwrap_or_default();
@@ -574,15 +563,9 @@ impl<'g, 'v> TimelineReader<'g, 'v> {
         }
         let rules = self.guide.rules;
         let mut marks = Marks::ATTACHED;
-        if is_one_of(kind.0, &rules.plan_attachments) {
-            marks.set(Marks::PLAN_MODE);
-        }
-        if is_one_of(kind.0, &rules.tool_attachments) {
-            marks.set(Marks::TOOLS_ARRIVED);
-        }
-        if attachment.hook.is_some_and(|hook| is_one_of(hook.0, &rules.resume_hooks)) {
-            marks.set(Marks::RESUME);
-        }
+        marks.set_if(Marks::PLAN_MODE, is_one_of(kind.0, &rules.plan_attachments));
+        marks.set_if(Marks::TOOLS_ARRIVED, is_one_of(kind.0, &rules.tool_attachments));
+        marks.set_if(Marks::RESUME, attachment.hook.is_some_and(|hook| is_one_of(hook.0, &rules.resume_hooks)));
         let known = rules.attachments.iter().find(|known| known.as_bytes() == kind.0);
         self.skip(&format!("attachment:{}", known.map_or("other", String::as_str)), 1);
         let next = self.out.rows.records.len() as u32;

@@ -4,8 +4,6 @@
 //! long is forgotten. Thinking is passed over: it is not in every log, and it leaves the context by itself.
 
 use std::borrow::Cow;
-use std::collections::HashMap;
-use std::hash::BuildHasherDefault;
 use std::ops::Range;
 
 use memchr::memchr;
@@ -13,7 +11,7 @@ use smallvec::SmallVec;
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use crate::base::block::line_ends;
-use crate::base::id::IdHasher;
+use crate::base::id::IdMap;
 use crate::base::json::{Cursor, RawStr};
 use crate::logs::body::code_points;
 use crate::logs::timeline::identifiers::identifiers;
@@ -86,14 +84,9 @@ impl<'r> References<'r> {
     /// Nothing yet.
     pub fn new(rules: &'r TimelineRules) -> Self {
         let ReferenceRules { lines_max, identifiers_max, .. } = rules.references;
-        Self {
-            rules,
-            lines: Occurrences::new(lines_max),
-            identifiers: Occurrences::new(identifiers_max),
-            messages: Vec::new(),
-            found: Vec::new(),
-            sources: Vec::new(),
-        }
+        let (lines, identifiers) = (Occurrences::new(lines_max), Occurrences::new(identifiers_max));
+        let (messages, found, sources) = Default::default();
+        Self { rules, lines, identifiers, messages, found, sources }
     }
 
     /// Lines and identifiers whose places were forgotten.
@@ -255,8 +248,6 @@ fn next_string(json: &[u8], from: usize) -> Option<(RawStr<'_>, usize)> {
     Some((string, cursor.pos()))
 }
 
-type OccurrenceTable<V> = HashMap<u64, V, BuildHasherDefault<IdHasher>>;
-
 /// What is known of one text. There are millions, most with one place: what others have besides stands elsewhere.
 #[derive(Default, Clone)]
 pub struct OccurrenceEntry {
@@ -308,8 +299,8 @@ impl OccurrenceEntry {
 /// Two generations of entries: when the younger one is full, the older one is dropped.
 #[derive(Default)]
 pub struct Occurrences<V = OccurrenceEntry> {
-    younger: OccurrenceTable<V>,
-    older: OccurrenceTable<V>,
+    younger: IdMap<u64, V>,
+    older: IdMap<u64, V>,
     entries_max: usize,
     /// Entries that were dropped.
     pub forgotten: u64,
@@ -338,9 +329,6 @@ impl<V: Default> Occurrences<V> {
 
     /// The same, to be changed.
     pub fn get_mut(&mut self, hash: u64) -> Option<&mut V> {
-        match self.younger.get_mut(&hash) {
-            Some(known) => Some(known),
-            None => self.older.get_mut(&hash),
-        }
+        self.younger.get_mut(&hash).or_else(|| self.older.get_mut(&hash))
     }
 }

@@ -317,8 +317,6 @@ pub enum Trigger {
 /// A compaction.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Boundary {
-    /// `uuid` of the boundary record.
-    pub id: Id,
     /// Index into [`Timeline::chains`].
     pub chain: u32,
     /// First request after it; the end of the chain's requests if there is none.
@@ -332,7 +330,7 @@ pub struct Boundary {
 }
 
 /// A micro-compaction: results that were cleared.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, Debug)]
 pub struct Clearing {
     /// `uuid` of the boundary record.
     pub id: Id,
@@ -365,14 +363,6 @@ impl Deref for ArrivedResults {
         &self.all[self.own.clone()]
     }
 }
-
-impl PartialEq for ArrivedResults {
-    fn eq(&self, other: &Self) -> bool {
-        **self == **other
-    }
-}
-
-impl Eq for ArrivedResults {}
 
 impl fmt::Debug for ArrivedResults {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -274,12 +274,7 @@ fn directories(lines: &[&str]) -> Vec<(usize, usize, usize)> {
         // A path on its own has no directory to share; it would need a heading too, or the end of the group before it.
         let mut run = Run { start: index, length: usize::MAX, bytes: line.len(), cost: line.len() + HEADING_BYTES };
         while let Some(above) = open.pop_if(|above| above.length > shared) {
-            run = Run {
-                start: above.start,
-                length: above.length,
-                bytes: above.bytes + run.bytes,
-                cost: above.cost + run.cost,
-            };
+            run = Run { bytes: above.bytes + run.bytes, cost: above.cost + run.cost, ..above };
             let count = index + 1 - run.start;
             let grouped = run.bytes - count * run.length + run.length + HEADING_BYTES;
             if grouped <= run.cost {
