@@ -86,13 +86,6 @@ pub enum Showing {
     Nothing = 2,
 }
 
-impl Showing {
-    /// The showing with this number; the strictest for one that does not exist.
-    pub fn from_number(number: u8) -> Self {
-        Self::from_repr(number).unwrap_or_default()
-    }
-}
-
 /// What stands in an encoding byte for byte, line by line and in order.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default, strum::FromRepr, strum::IntoStaticStr)]
 #[strum(const_into_str)]
@@ -111,11 +104,6 @@ pub enum KeptLines {
 }
 
 impl KeptLines {
-    /// What is kept by number; nothing for one that does not exist.
-    pub fn from_number(number: u8) -> Self {
-        Self::from_repr(number).unwrap_or_default()
-    }
-
     /// Whether an agent can quote from the encoding whatever it could quote from the result.
     pub fn suits(self, showing: Showing) -> bool {
         match showing {

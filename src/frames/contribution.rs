@@ -179,20 +179,23 @@ fn checksum<K: AsRef<str>>(said: &[(K, String)], batches: &[RecordBatch]) -> Str
         add(key.as_ref().as_bytes());
         add(value.as_bytes());
     }
-    for batch in batches {
-        for row in 0..batch.num_rows() {
-            for column in batch.columns() {
-                if let Some(texts) = column.as_string_opt::<i32>() {
-                    add(texts.value(row).as_bytes());
-                } else if let Some(ints) = column.as_primitive_opt::<Int32Type>() {
-                    add(&ints.value(row).to_le_bytes());
-                } else if let Some(longs) = column.as_primitive_opt::<Int64Type>() {
-                    add(&longs.value(row).to_le_bytes());
-                }
+    for (batch, row) in rows_of(batches) {
+        for column in batch.columns() {
+            if let Some(texts) = column.as_string_opt::<i32>() {
+                add(texts.value(row).as_bytes());
+            } else if let Some(ints) = column.as_primitive_opt::<Int32Type>() {
+                add(&ints.value(row).to_le_bytes());
+            } else if let Some(longs) = column.as_primitive_opt::<Int64Type>() {
+                add(&longs.value(row).to_le_bytes());
             }
         }
     }
     Id::pseudonym_of(parts).to_string()
+}
+
+/// Every row, as its batch and its place there.
+pub(super) fn rows_of(batches: &[RecordBatch]) -> impl Iterator<Item = (&RecordBatch, usize)> {
+    batches.iter().flat_map(|batch| (0..batch.num_rows()).map(move |row| (batch, row)))
 }
 
 /// Why a file is refused, in words that follow its name.
@@ -203,11 +206,8 @@ pub type ContributionResult<T> = std::result::Result<T, FileRefusal>;
 /// Reads a contribution of at most so many rows.
 pub fn read(bytes: Vec<u8>, rows_max: usize) -> ContributionResult<Contribution> {
     let (mut contribution, batches) = read_table(bytes, CONTRIBUTION, &count_columns(std::iter::empty()), rows_max)?;
-    for batch in &batches {
-        for row in 0..batch.num_rows() {
-            contribution.counts.push(count(batch, 0, row)?);
-        }
-    }
+    let counts = rows_of(&batches).map(|(batch, row)| count(batch, 0, row));
+    contribution.counts = counts.collect::<ContributionResult<_>>()?;
     Ok(contribution)
 }
 
@@ -228,17 +228,11 @@ pub(super) fn read_table(
 /// Reads a pool.
 pub fn read_pool(bytes: Vec<u8>, rows_max: usize) -> ContributionResult<Pool> {
     let table = table(bytes, "pool", &pooled_columns(&[]), rows_max)?;
-    let mut rows = Vec::new();
-    for batch in &table.batches {
-        for row in 0..batch.num_rows() {
-            rows.push(PooledCount {
-                week: text(batch, 0, row),
-                batch: small(batch, 1, row)?,
-                count: count(batch, 2, row)?,
-                people: batch.column(9).as_primitive::<Int64Type>().value(row),
-            });
-        }
-    }
+    let pooled = rows_of(&table.batches).map(|(batch, row)| {
+        let (count, people) = (count(batch, 2, row)?, batch.column(9).as_primitive::<Int64Type>().value(row));
+        Ok(PooledCount { week: text(batch, 0, row), batch: small(batch, 1, row)?, count, people })
+    });
+    let rows = pooled.collect::<ContributionResult<_>>()?;
     Ok(Pool { secret: table.said("secret").unwrap_or_default().to_owned(), rows })
 }
 

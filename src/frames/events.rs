@@ -165,12 +165,8 @@ fn numbers_of(event: &RecordedEvent, [group, opens, repeats]: [u32; 3]) -> [u32;
         if is_array { (f64::from(event.key_stability) * STABILITY_PARTS).round() as u32 } else { 0 },
         is_array.into(),
         event.plan.prefetched.into(),
-        is_cited(event).into(),
+        (event.plan.prefetched && event.plan.cited == Some(true)).into(),
     ]
-}
-
-fn is_cited(event: &RecordedEvent) -> bool {
-    event.plan.prefetched && event.plan.cited == Some(true)
 }
 
 fn group_of(event: &RecordedEvent) -> EventGroup {

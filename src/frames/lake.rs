@@ -129,15 +129,16 @@ pub struct News<'a> {
 /// The lake as it was found or left at one moment.
 #[derive(Clone, Debug)]
 pub struct Lake {
-    dir: PathBuf,
-    manifest: Arc<Manifest>,
+    pub dir: PathBuf,
+    pub manifest: Arc<Manifest>,
     /// Names the manifest on disk; [`Id::NONE`] if there is none that can be used.
     stamp: Id,
     /// Whether the manifest differs from that on disk.
     is_mended: bool,
     seal: Arc<Seal>,
-    /// Whether it was sealed by a secret that is gone: its rows still count, but nothing can be found in it by name.
-    is_foreign: bool,
+    /// Whether it was sealed by a secret that is gone: its rows still count as a whole, but nothing can be found in it by name
+    /// or added to it.
+    pub is_foreign: bool,
     /// While it lives, nothing that this lake refers to is swept away.
     share: Option<Arc<File>>,
     /// What there is to say about the state in which the lake was found.
@@ -192,11 +193,6 @@ impl Lake {
         Ok(Self { dir: dir.to_owned(), manifest, stamp, is_mended: false, seal, is_foreign, share, note })
     }
 
-    /// Whether it was sealed by a secret that is gone. It can be read as a whole; nothing can be added to it.
-    pub fn is_foreign(&self) -> bool {
-        self.is_foreign
-    }
-
     /// An empty lake in its place, and what there is to say about that.
     #[must_use]
     pub fn emptied(&self) -> (Self, String) {
@@ -204,29 +200,15 @@ impl Lake {
             "the lake was sealed by another secret than {}: logs are read anew, deleted ones are lost",
             secret_file(&self.dir).display()
         );
-        (
-            Self { manifest: empty(&self.dir, &self.seal).into(), is_mended: true, is_foreign: false, ..self.clone() },
-            note,
-        )
-    }
-
-    /// Where it is.
-    pub fn dir(&self) -> &Path {
-        &self.dir
+        let manifest = empty(&self.dir, &self.seal).into();
+        (Self { manifest, is_mended: true, is_foreign: false, ..self.clone() }, note)
     }
 
     /// The lake without what is damaged, if that is the trouble and changes anything.
     #[must_use]
     pub fn mended(&self, trouble: &Trouble) -> Option<Self> {
-        match trouble {
-            Trouble::Damaged(damage) => Some(self.without(damage)).filter(|now| now.manifest != self.manifest),
-            Trouble::Overtaken | Trouble::Failed(_) => None,
-        }
-    }
-
-    /// Its table of contents.
-    pub fn manifest(&self) -> &Manifest {
-        &self.manifest
+        let Trouble::Damaged(damage) = trouble else { return None };
+        Some(self.without(damage)).filter(|now| now.manifest != self.manifest)
     }
 
     /// The lake as it is on disk now, if another run has changed it.
@@ -402,17 +384,13 @@ impl Lake {
         waiting: &dyn Fn(),
     ) -> Result<Self, Trouble> {
         self.write(waiting, |base, next| {
-            let is_known = |stored: &StoredSource| {
-                let now = next.sources.get(&stored.key);
-                now.is_some_and(|now| {
-                    (now.timeline(), now.bytes, now.content) == (stored.timeline(), stored.bytes, stored.content)
-                })
-            };
+            let told = |source: &StoredSource| (source.timeline(), source.bytes, source.content);
+            let is_known = |stored: &StoredSource| next.sources.get(&stored.key).map(told) == Some(told(stored));
             let mut rows: Vec<PackedTimeline<'_>> =
                 news.into_iter().filter(|(stored, _)| is_known(stored)).map(|(_, row)| row).collect();
             if next.timeline_segments.len() >= SEGMENTS_MAX {
                 let fresh: BTreeSet<u32> = rows.iter().map(|row| row.source).collect();
-                let live = next.live_timelines();
+                let live: BTreeSet<u32> = next.sources.values().map(StoredSource::timeline).collect();
                 let is_wanted = |source: &u32| live.contains(source) && !fresh.contains(source);
                 rows.extend(base.load_timelines(&|row| is_wanted(&row.source).then(|| row.owned()))?.into_values());
                 rows.sort_by_key(|row| row.source);
@@ -519,10 +497,8 @@ impl Lake {
             return Ok(());
         }
         let number = next.take_segment();
-        let make = |table: &str, part: usize| {
-            let facts = facts.chunks(bodies::GROUP_ROWS).nth(part)?;
-            Some(bodies::batch(table, facts, news.formats))
-        };
+        let groups: Vec<_> = facts.chunks(bodies::GROUP_ROWS).collect();
+        let make = |table: &str, part: usize| Some(bodies::batch(table, groups.get(part)?, news.formats));
         let tables = self.write_tables(number, &bodies::TABLES, &make)?;
         next.body_segments.push(LakeSegment { number, tables, maker: news.maker, ..LakeSegment::default() });
         Ok(())
@@ -579,11 +555,8 @@ impl Lake {
         let parts = segments.iter().flat_map(|segment| tables.iter().map(move |&table| (segment, table)));
         let parts = parts.filter(|(segment, table)| segment.tables.contains_key(*table));
         let read = parts.map(|(segment, table)| {
-            let batches = self.read_groups(segment, table, &|batch| Ok(batch.clone()))?;
-            batches
-                .into_iter()
-                .try_for_each(|batch| take(table, &batch))
-                .map_err(|cause| damaged(segment, table, &cause))
+            let mut batches = self.read_groups(segment, table, &|batch| Ok(batch.clone()))?.into_iter();
+            batches.try_for_each(|batch| take(table, &batch)).map_err(|cause| damaged(segment, table, &cause))
         });
         each_whole(read, |()| ())
     }
@@ -623,10 +596,11 @@ impl Lake {
     fn sweep(&self) {
         let Some(share) = &self.share else { return };
         if share.try_lock().is_ok() {
-            let segments = self.manifest.all_segments();
-            let wanted = segments
-                .flat_map(|segment| segment.tables.keys().map(|table| self.segment(segment.number, table)))
-                .collect::<BTreeSet<PathBuf>>();
+            let Manifest { segments, body_segments, timeline_segments, .. } = &*self.manifest;
+            let segments = segments.iter().chain(body_segments).chain(timeline_segments);
+            let files =
+                segments.flat_map(|LakeSegment { number, tables, .. }| tables.keys().map(|table| (*number, table)));
+            let wanted: BTreeSet<PathBuf> = files.map(|(number, table)| self.segment(number, table)).collect();
             own_files(&self.dir).filter(|path| !wanted.contains(path)).for_each(|path| files::remove(&path));
         }
         // Nobody can have begun to sweep in between: whoever does holds the writer's lock.
@@ -686,20 +660,13 @@ fn own_files(dir: &Path) -> impl Iterator<Item = PathBuf> {
 /// Whether devboy gave a file its name: a segment, an answer about the lake as it was, or a temporary file of either. A
 /// lake may share its directory with files of somebody else.
 fn is_own_name(name: &str) -> bool {
-    let segment = name.split_once('-').is_some_and(|(number, table)| {
-        let table = table.strip_suffix(".parquet");
-        number.len() == 6
-            && number.bytes().all(|b| b.is_ascii_digit())
-            && table.is_some_and(|table| {
-                let all = TABLES.iter().chain(&values::TABLES).chain(&bodies::TABLES).chain(&timelines::TABLES);
-                all.into_iter().any(|known| *known == table)
-            })
+    let mut tables = TABLES.iter().chain(&values::TABLES).chain(&bodies::TABLES).chain(&timelines::TABLES);
+    let parts = name.strip_suffix(".parquet").and_then(|name| name.split_once('-'));
+    let is_segment = parts.is_some_and(|(number, table)| {
+        number.len() == 6 && number.bytes().all(|b| b.is_ascii_digit()) && tables.any(|known| *known == table)
     });
-    let memo = || {
-        name.rsplit_once('.')
-            .is_some_and(|(stem, ending)| matches!(ending, "memo" | "tmp") && Id::from_hex(stem).is_some())
-    };
-    segment || memo() || name == "manifest.tmp"
+    let parts = name.rsplit_once('.').filter(|(_, ending)| matches!(*ending, "memo" | "tmp"));
+    is_segment || parts.is_some_and(|(stem, _)| Id::from_hex(stem).is_some()) || name == "manifest.tmp"
 }
 
 /// The tools of MCP servers among the calls.

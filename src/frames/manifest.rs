@@ -50,7 +50,7 @@ pub struct StoredSource {
     /// Pseudonym of its canonical path.
     pub key: Id,
     /// Pseudonyms of the roots under which it was found.
-    pub roots: Vec<Id>,
+    pub roots: BTreeSet<Id>,
     /// Pseudonym of the name of its project directory.
     pub directory: Id,
     /// Size when it was read.
@@ -206,8 +206,7 @@ impl Manifest {
     #[must_use]
     pub fn renamed(&self, name: impl Fn(Id) -> Id) -> Self {
         let sources = self.sources.values().map(|source| {
-            let mut roots: Vec<Id> = source.roots.iter().map(|&root| name(root)).collect();
-            roots.sort_unstable();
+            let roots = source.roots.iter().map(|&root| name(root)).collect();
             let (key, directory, content) = (name(source.key), name(source.directory), name(source.content));
             (key, StoredSource { key, roots, directory, content, ..source.clone() })
         });
@@ -217,16 +216,6 @@ impl Manifest {
     /// Numbers of the live sources.
     pub fn live(&self) -> BTreeSet<u32> {
         self.sources.values().map(|source| source.number).collect()
-    }
-
-    /// Numbers of their timelines.
-    pub fn live_timelines(&self) -> BTreeSet<u32> {
-        self.sources.values().map(StoredSource::timeline).collect()
-    }
-
-    /// All segments of all kinds.
-    pub fn all_segments(&self) -> impl Iterator<Item = &LakeSegment> {
-        self.segments.iter().chain(&self.body_segments).chain(&self.timeline_segments)
     }
 }
 

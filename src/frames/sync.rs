@@ -157,7 +157,7 @@ pub struct UpToDate {
 /// from the logs, a lake that another run changed is looked at again, and one that cannot be read is done without.
 pub fn bring_up_to_date(scope: &SyncScope<'_>, mut lake: Option<Lake>, want: Want) -> UpToDate {
     let (mut notes, mut overtaken, mut mended, mut writes) = (Vec::new(), 0, 0, true);
-    if let Some(foreign) = lake.as_ref().filter(|lake| lake.is_foreign()) {
+    if let Some(foreign) = lake.as_ref().filter(|lake| lake.is_foreign) {
         // Which of its rows belong to which log cannot be told. Where there is no log, all of them are what is left.
         writes = !scope.listing.files.is_empty();
         if writes {
@@ -195,7 +195,7 @@ pub fn bring_up_to_date(scope: &SyncScope<'_>, mut lake: Option<Lake>, want: Wan
                 lake = Some(now);
             }
             Trouble::Damaged(_) | Trouble::Failed(_) => {
-                let gone = now.manifest().sources.len();
+                let gone = now.manifest.sources.len();
                 notes.push(format!(
                     "working without the lake ({trouble}): of {} that it knows, those that are no longer on disk are missing",
                     numbers::counted(gone as u64, "file")
@@ -208,7 +208,7 @@ pub fn bring_up_to_date(scope: &SyncScope<'_>, mut lake: Option<Lake>, want: Wan
 /// Says how many logs that are no longer on disk were in the damaged part of a lake.
 fn told_of_lost(scope: &SyncScope<'_>, before: &Lake, after: &Lake) -> Option<String> {
     let listed: BTreeSet<Id> = scope.listing.files.iter().map(source_key).collect();
-    let (before, after) = (&before.manifest().sources, &after.manifest().sources);
+    let (before, after) = (&before.manifest.sources, &after.manifest.sources);
     let lost: Vec<&StoredSource> =
         before.values().filter(|source| !after.contains_key(&source.key) && !listed.contains(&source.key)).collect();
     let here = lost.iter().filter(|source| scope.is_ours(source)).count();
@@ -238,10 +238,9 @@ fn attempt(
     let anew: BTreeSet<u32> = plans.iter().filter_map(FilePlan::read_anew).collect();
     let lake_of_rows = lake.filter(|_| want.rows || is_read);
     load(scope, lake_of_rows, &mut loaded, &|number| !anew.contains(&number))?;
-    let held = match lake.filter(|_| (is_read || want.bodies) && tier != 0) {
-        Some(lake) => scope.pool.install(|| lake.load_bodies(&encode::ids(), scope.maker.facts))?,
-        None => Vec::new(),
-    };
+    let lake_of_bodies = lake.filter(|_| (is_read || want.bodies) && tier != 0);
+    let held = lake_of_bodies.map(|lake| scope.pool.install(|| lake.load_bodies(&encode::ids(), scope.maker.facts)));
+    let held = held.transpose()?.unwrap_or_default();
     let tier = if is_read { tier_with(tier, &held) } else { tier };
     let counted = held.iter().filter(|facts| facts.counted & tier == tier);
     let analysis = AnalysisPool::new(tier, scope.params, counted.map(|facts| facts.body));
@@ -266,8 +265,8 @@ fn attempt(
         allocator::give_back_small_blocks();
     }
     known.loaded = (want.rows || is_read).then_some(loaded);
-    known.kept = match lake.filter(|lake| lake.is_foreign()) {
-        Some(lake) => lake.manifest().sources.values().cloned().collect(),
+    known.kept = match lake.filter(|lake| lake.is_foreign) {
+        Some(lake) => lake.manifest.sources.values().cloned().collect(),
         None => stored.kept(scope, &plans),
     };
     Ok(known)
@@ -432,8 +431,6 @@ fn plan<'a>(scope: &SyncScope<'a>, stored: &mut StoredFiles, without_lake: bool,
             (Some(known), _) if !scope.roots[file.root].iter().any(|name| known.roots.contains(name)) => {
                 let before = moved(stored, known.content, known.bytes);
                 known.roots.extend(before.into_iter().flat_map(|before| before.roots));
-                known.roots.sort_unstable();
-                known.roots.dedup();
             }
             _ => {}
         }
@@ -608,8 +605,39 @@ impl Joined<'_, '_> {
             source.maker = self.scope.maker;
             source.tier = self.tier;
         }
-        let rows = take_over(reading, source, plan, self.loaded, self.scope.guide);
+        let rows = self.take_over(plan, reading, source);
         self.delta.push((source.number, rows));
+    }
+
+    /// Joins a reading to the rows of its source; returns what is new of them, if not all is.
+    fn take_over(&mut self, plan: &FilePlan<'_>, reading: FileReading, source: &mut StoredSource) -> Option<FileRows> {
+        let (loaded, guide) = (&mut *self.loaded, self.scope.guide);
+        let symbols = loaded.names.absorb(&reading.trace.names);
+        let rows = loaded.rows.entry(source.number).or_default();
+        let added = if source.readings == 0 {
+            rows.append(reading.trace.rows, &symbols, &source.counters);
+            None
+        } else {
+            let known_chains = rows.chains.len();
+            let mut added = FileRows { chains: rows.chains.clone(), ..FileRows::default() };
+            added.append(reading.trace.rows, &symbols, &source.counters);
+            added.chains.drain(..known_chains);
+            rows.extend(&added);
+            Some(added)
+        };
+        let symbols = loaded.value_names.absorb(&reading.trace.value_names);
+        let values = loaded.values.entry(source.number).or_default();
+        values.append(reading.trace.values, &symbols, source.counters.blocks);
+        if plan.fate == FileUpdate::Grown {
+            // The call of an answer may have been read in an earlier run.
+            let names = &loaded.names;
+            values.drop_lists(&rows.calls, |tool, list| !guide.values.keeps(names.text(tool), list));
+        }
+        Arc::make_mut(&mut source.counters).append(reading.trace.counters);
+        source.open_tail = reading.open_tail;
+        source.readings += 1;
+        source.bytes = plan.file.bytes;
+        added
     }
 }
 
@@ -624,11 +652,7 @@ fn stamp_source(source: &mut StoredSource, plan: &FilePlan<'_>, named: Option<Id
         true => Default::default(),
         false => (named.unwrap_or(plan.content), *modified_ns, *changed_ns, *inode),
     };
-    for root in plan.roots {
-        if let Err(place) = source.roots.binary_search(&root) {
-            source.roots.insert(place, root);
-        }
-    }
+    source.roots.extend(plan.roots);
 }
 
 /// A file that could not be read: what was known of it before stands, and the next run tries again.
@@ -644,42 +668,6 @@ fn unreadable(plan: &FilePlan<'_>, stored: &mut StoredFiles) -> KnownFile {
     KnownFile { path: plan.file.path.clone(), stored: source, fate, bytes_read: 0 }
 }
 
-/// Joins a reading to the rows of its source; returns what is new of them, if not all is.
-fn take_over(
-    reading: FileReading,
-    source: &mut StoredSource,
-    plan: &FilePlan<'_>,
-    loaded: &mut Loaded,
-    guide: ExtractionGuide<'_>,
-) -> Option<FileRows> {
-    let symbols = loaded.names.absorb(&reading.trace.names);
-    let rows = loaded.rows.entry(source.number).or_default();
-    let added = if source.readings == 0 {
-        rows.append(reading.trace.rows, &symbols, &source.counters);
-        None
-    } else {
-        let known_chains = rows.chains.len();
-        let mut added = FileRows { chains: rows.chains.clone(), ..FileRows::default() };
-        added.append(reading.trace.rows, &symbols, &source.counters);
-        added.chains.drain(..known_chains);
-        rows.extend(&added);
-        Some(added)
-    };
-    let symbols = loaded.value_names.absorb(&reading.trace.value_names);
-    let values = loaded.values.entry(source.number).or_default();
-    values.append(reading.trace.values, &symbols, source.counters.blocks);
-    if plan.fate == FileUpdate::Grown {
-        // The call of an answer may have been read in an earlier run.
-        let names = &loaded.names;
-        values.drop_lists(&rows.calls, |tool, list| !guide.values.keeps(names.text(tool), list));
-    }
-    Arc::make_mut(&mut source.counters).append(reading.trace.counters);
-    source.open_tail = reading.open_tail;
-    source.readings += 1;
-    source.bytes = plan.file.bytes;
-    added
-}
-
 /// What the lake knows of files.
 struct StoredFiles {
     sources: BTreeMap<Id, StoredSource>,
@@ -689,7 +677,7 @@ struct StoredFiles {
 impl StoredFiles {
     fn of(lake: Option<&Lake>) -> Self {
         let Some(lake) = lake else { return Self { sources: BTreeMap::new(), next_source: 1 } };
-        Self { sources: lake.manifest().sources.clone(), next_source: lake.manifest().next_source }
+        Self { sources: lake.manifest.sources.clone(), next_source: lake.manifest.next_source }
     }
 
     fn fresh(&mut self) -> StoredSource {

@@ -116,7 +116,7 @@ fn calls() -> RowSchema<CallRow> {
         .column("handle_bytes", part!(asked.handle.bytes))
         .column("handle_o200k", part!(asked.handle.tokens[0]))
         .column("handle_cl100k", part!(asked.handle.tokens[1]))
-        .coded("showing", |number| Some(Showing::from_number(number)), coded_part!(asked.showing))
+        .coded("showing", |number| Some(Showing::from_repr(number).unwrap_or_default()), coded_part!(asked.showing))
         .column("first_line", part!(asked.lines[0]))
         .column("line_count", part!(asked.lines[1]))
         .column(

@@ -95,7 +95,7 @@ fn answers_do_not_depend_on_the_secret() {
     }
     let [one, other] = homes.each_ref().map(|home| std::fs::read(secret_file(&home.lake())).unwrap());
     assert!(one.len() == 32 && one != other);
-    let ids = homes.each_ref().map(|home| Lake::open(&home.lake()).unwrap().manifest().sources.len());
+    let ids = homes.each_ref().map(|home| Lake::open(&home.lake()).unwrap().manifest.sources.len());
     assert_eq!(ids, [1, 1]);
 }
 
@@ -105,7 +105,7 @@ fn without_its_secret_a_lake_still_counts() {
     let home = Home::new();
     home.write(LOG, session("one", 12));
     let known: Vec<_> = QUESTIONS.iter().map(|question| answer(&home, question).0).collect();
-    let sources = |home: &Home| Lake::open(&home.lake()).unwrap().manifest().sources.clone();
+    let sources = |home: &Home| Lake::open(&home.lake()).unwrap().manifest.sources.clone();
     let thief = Home::new();
     std::fs::create_dir_all(thief.path(".claude/projects")).unwrap();
     move_lake(&home, &thief);

@@ -38,10 +38,7 @@ impl Input {
             self.corpus = None;
         }
         self.corpus();
-        let known = match self.file_values.take() {
-            Some(known) => known,
-            None => self.put_values_together(),
-        };
+        let known = self.file_values.take().unwrap_or_else(|| self.put_values_together());
         let FileValues { names, files } = self.file_values.insert(known).clone();
         let corpus = self.corpus.as_ref().expect("it was just loaded");
         self.pool.install(|| gather(corpus, history, names, files))
@@ -210,8 +207,9 @@ impl Input {
     /// Adds what logs have of the texts wanted of each, in their first so many bytes.
     fn look_in(&self, logs: Vec<(&LogFile, &IdSet<Id>)>, bytes: u64, found: &mut FoundTexts) {
         let look = |(file, wanted): (&LogFile, &IdSet<Id>)| {
-            let (texts, failure) = look_up(&file.path, file.packing, bytes, wanted);
-            (texts, failure.map(|why| (file.path.clone(), why.to_string())))
+            let mut texts = IdMap::default();
+            let looked = look_up(&file.path, file.packing, bytes, wanted, &mut texts);
+            (texts, looked.err().map(|why| (file.path.clone(), why.to_string())))
         };
         let looked: Vec<_> = self.pool.install(|| logs.into_par_iter().map(look).collect());
         for (texts, failure) in looked {
