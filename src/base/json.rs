@@ -133,11 +133,6 @@ impl<'a> Cursor<'a> {
         &self.bytes[start..self.pos]
     }
 
-    /// Goes on from another place.
-    pub(crate) fn jump_to(&mut self, pos: usize) {
-        self.pos = pos;
-    }
-
     /// Passes over everything that is left.
     pub fn jump_to_end(&mut self) {
         self.pos = self.bytes.len();

@@ -59,19 +59,17 @@ pub fn read_name(text: &str) -> Option<String> {
     if !text.starts_with('"') {
         return fits_in_line(text).then(|| text.to_owned());
     }
-    match Json::parse(text) {
-        Ok(Json::String(name)) => Some(name),
-        _ => None,
-    }
+    if let Ok(Json::String(name)) = Json::parse(text) { Some(name) } else { None }
 }
 
 /// Appends the lines `key: value` of some members, with `key:` for `null`. None starts like a heading, a fence or a table row.
 pub fn write_members<'a>(members: impl IntoIterator<Item = &'a (String, Json)>, out: &mut String) {
     for (key, value) in members {
-        if key.starts_with(['#', '`', '|']) || key.contains(": ") {
-            write_string(key, out);
+        let is_odd = key.starts_with(['#', '`', '|']) || key.contains(": ");
+        if is_odd {
+            write_string(key, out)
         } else {
-            write_name(key, out);
+            write_name(key, out)
         }
         out.push(':');
         if *value != Json::Null {
@@ -169,6 +167,15 @@ impl GridColumns {
 /// Appends a text in quotes, those in it doubled, as CSV has it.
 pub fn write_quoted(text: &str, out: &mut String) {
     out.extend(["\"", &text.replace('"', "\"\""), "\""]);
+}
+
+/// Appends a record of CSV, in quotes what holds one of these characters.
+pub fn write_record<'a>(fields: impl Iterator<Item = &'a str>, quoted: &[char], out: &mut String) {
+    for (index, field) in fields.enumerate() {
+        out.push_str(if index > 0 { "," } else { "" });
+        if field.contains(quoted) { write_quoted(field, out) } else { out.push_str(field) }
+    }
+    out.push('\n');
 }
 
 /// A field of CSV as it is read, quotes resolved.

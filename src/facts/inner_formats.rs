@@ -7,6 +7,7 @@ use memchr::{memchr_iter, memmem};
 
 use crate::base::body_shape::BodyShape;
 use crate::base::json::{Cursor, JsonFault, JsonKind};
+use crate::base::numbers::spelled;
 use crate::facts::shape::{NumberedLines, is_fence, is_table_row, is_table_rule, lines};
 
 /// Deepest value that is looked at; the body itself has depth 0 (published constant).
@@ -180,12 +181,9 @@ fn is_url_at(text: &[u8], colon: usize) -> bool {
 fn is_timestamp_at(text: &[u8], colon: usize) -> bool {
     let Some(start) = colon.checked_sub(13) else { return false };
     let Some(stamp) = text.get(start..start + 19) else { return false };
-    let number = |from: usize, to: usize| {
-        stamp[from..to]
-            .iter()
-            .try_fold(0_u32, |sum, byte| byte.is_ascii_digit().then(|| sum * 10 + u32::from(byte - b'0')))
+    let within = |from: usize, to: usize, low, high| {
+        spelled(&stamp[from..to]).is_some_and(|number| (low..=high).contains(&number))
     };
-    let within = |from, to, low, high| number(from, to).is_some_and(|number| (low..=high).contains(&number));
     stamp[16] == b':'
         && matches!(stamp[10], b' ' | b'T')
         && matches!((stamp[4], stamp[7]), (b'-', b'-') | (b'/', b'/'))

@@ -6,7 +6,7 @@
 use std::collections::{BTreeSet, HashMap};
 
 use crate::base::body_shape::BodyShape;
-use crate::facts::cell::write_quoted;
+use crate::facts::cell::write_record;
 use crate::facts::json_tree::Json;
 use crate::facts::shape::{self, Description};
 
@@ -97,11 +97,7 @@ fn cells(line: &str) -> impl Iterator<Item = &str> {
 }
 
 fn write_row<'a>(cells: impl Iterator<Item = &'a str>, out: &mut String) {
-    for (index, cell) in cells.enumerate() {
-        out.push_str(if index > 0 { "," } else { "" });
-        if cell.contains([',', '"', '\n']) { write_quoted(cell, out) } else { out.push_str(cell) }
-    }
-    out.push('\n');
+    write_record(cells, &[',', '"', '\n'], out);
 }
 
 /// A value without quotes: nothing for `null`, a string as it reads, a container as compact JSON.

@@ -122,7 +122,7 @@ pub fn read_message<'a, S: TakeContent<'a>>(
     let mut first = cursor.enter()?;
     while let Some(key) = cursor.next_key(&mut first)? {
         match key.0 {
-            b"id" => message.id = expected(cursor, sink)?.filter(|id| !id.0.is_empty()).map(id_of),
+            b"id" => message.id = name(cursor, sink)?.map(id_of),
             b"model" => message.model = expected(cursor, sink)?,
             b"stop_reason" => {
                 message.finished = cursor.shape()? == JsonKind::String;
@@ -149,6 +149,11 @@ pub(super) fn expected<'a, S: TakeContent<'a>>(
     sink: &mut S,
 ) -> FieldResult<Option<RawStr<'a>>> {
     text_or(cursor, &mut |reason| sink.odd(reason))
+}
+
+/// A string that names something: an empty one names nothing.
+pub(super) fn name<'a, S: TakeContent<'a>>(cursor: &mut Cursor<'a>, sink: &mut S) -> FieldResult<Option<RawStr<'a>>> {
+    Ok(expected(cursor, sink)?.filter(|name| !name.0.is_empty()))
 }
 
 /// Walks the content at the cursor: a text, or blocks.
@@ -180,10 +185,9 @@ fn read_block<'a, S: TakeContent<'a>>(cursor: &mut Cursor<'a>, sink: &mut S) -> 
     while let Some(key) = cursor.next_key(&mut first)? {
         match key.0 {
             b"type" => block.kind = expected(cursor, sink)?,
-            // An empty one names nothing.
-            b"id" => block.id = expected(cursor, sink)?.filter(|id: &RawStr<'_>| !id.0.is_empty()),
+            b"id" => block.id = name(cursor, sink)?,
             b"name" => block.name = expected(cursor, sink)?,
-            b"tool_use_id" => block.tool_use_id = expected(cursor, sink)?.filter(|id: &RawStr<'_>| !id.0.is_empty()),
+            b"tool_use_id" => block.tool_use_id = name(cursor, sink)?,
             b"text" => block.text = text(cursor)?,
             b"thinking" => block.thinking = text(cursor)?,
             b"is_error" => block.failed = flag_or(cursor, &mut |reason| sink.odd(reason))?,

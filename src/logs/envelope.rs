@@ -3,7 +3,7 @@
 use crate::base::id::Id;
 use crate::base::json::{Cursor, JsonKind, RawStr};
 use crate::base::numbers::DAY_MS;
-use crate::logs::content::{MessageFields, TOKENS_MAX, TakeContent, expected, read_message};
+use crate::logs::content::{MessageFields, TOKENS_MAX, TakeContent, expected, name, read_message};
 use crate::logs::field::{
     FieldResult, Memo, each_field, flag_or, id_of, known_fields, parse_millis, pseudonym_of, span, text, whole_number,
 };
@@ -204,11 +204,6 @@ fn copied_from(forked: &[u8]) -> Option<RawStr<'_>> {
         Ok(())
     });
     copied
-}
-
-/// A string that names something: an empty one names nothing.
-fn name<'a, S: TakeContent<'a>>(cursor: &mut Cursor<'a>, sink: &mut S) -> FieldResult<Option<RawStr<'a>>> {
-    Ok(expected(cursor, sink)?.filter(|name| !name.0.is_empty()))
 }
 
 /// What stands for a time; null counts as absent. Of another type it is no time, as a text that says none.

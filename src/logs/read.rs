@@ -196,15 +196,9 @@ pub fn cut(jobs: &[Job<'_>], piece_bytes: u64) -> Vec<Piece> {
     let mut pieces = Vec::new();
     for (job, file) in jobs.iter().enumerate() {
         let step = if file.packing == Packing::Plain { piece_bytes } else { u64::MAX };
-        let mut start = file.from;
-        loop {
-            let end = start.saturating_add(step).min(file.to);
-            pieces.push(Piece { job, start, end });
-            start = end;
-            if start >= file.to {
-                break;
-            }
-        }
+        // A file that holds nothing is one piece as well.
+        let starts = (file.from..file.to.max(file.from + 1)).step_by(step as usize);
+        pieces.extend(starts.map(|start| Piece { job, start, end: start.saturating_add(step).min(file.to) }));
     }
     pieces
 }

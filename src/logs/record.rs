@@ -3,6 +3,8 @@
 //! Records of types that nobody needs are recognised by their head and skipped. Inside the needed ones only `tool_use`,
 //! `tool_result`, usage and envelope are looked at; prompts, output, thinking, `toolUseResult` and snapshots are stepped over.
 
+use std::ops::Range;
+
 use memchr::memmem;
 
 use crate::base::damage::Reason;
@@ -194,7 +196,7 @@ impl<'v> Extractor<'v> {
             has_id: id.is_some(),
             finished,
         });
-        let mut blocks = Vec::with_capacity(self.draft.asked.len());
+        let first = self.trace.counters.blocks;
         for CallDraft { call, tool, endpoint, path, quote, asked } in std::mem::take(&mut self.draft.asked) {
             self.draft.note_call(call, &tool);
             if let Some(quote) = quote {
@@ -207,13 +209,12 @@ impl<'v> Extractor<'v> {
             let path = path.map_or(Id::NONE, |path| Id::pseudonym(&envelope.normal_path(&path)));
             let asked = ToolUse { record, block, message, tool, chain, ts, endpoint, path, ..asked };
             self.trace.rows.calls.push(CallRow { call, asked: Some(asked), answered: None, progress });
-            blocks.push(block);
         }
-        self.value_rows(envelope, &[], &blocks);
+        self.value_rows(envelope, 0..0, first..self.trace.counters.blocks);
     }
 
     /// Values of the blocks of a record.
-    fn value_rows(&mut self, envelope: &Envelope<'_>, answers: &[u32], calls: &[u32]) {
+    fn value_rows(&mut self, envelope: &Envelope<'_>, answers: Range<u32>, calls: Range<u32>) {
         if !self.draft.values.is_empty() {
             let cwd = envelope.cwd.and_then(RawStr::decode);
             self.draft.values.commit(cwd.as_deref(), answers, calls, &mut self.trace.values);
@@ -221,7 +222,7 @@ impl<'v> Extractor<'v> {
     }
 
     fn user_rows(&mut self, record: u32, ts: Millis, envelope: &Envelope<'_>, progress: bool) {
-        let mut blocks = Vec::with_capacity(self.draft.answered.len());
+        let first = self.trace.counters.blocks;
         for (call, answered) in std::mem::take(&mut self.draft.answered) {
             let block = self.trace.counters.blocks;
             self.trace.counters.blocks += 1;
@@ -230,9 +231,8 @@ impl<'v> Extractor<'v> {
             let status = if is_denied { Status::Rejected } else { answered.status };
             let answered = ToolResult { record, block, ts, status, ..answered };
             self.trace.rows.calls.push(CallRow { call, asked: None, answered: Some(answered), progress });
-            blocks.push(block);
         }
-        self.value_rows(envelope, &blocks, &[]);
+        self.value_rows(envelope, first..self.trace.counters.blocks, 0..0);
     }
 
     fn system(&mut self, envelope: &Envelope<'_>, record: u32) {
@@ -352,10 +352,7 @@ fn is_queued_prompt(attachment: &[u8]) -> bool {
 pub(super) fn project_of(raw: &[u8]) -> (Id, Id) {
     let path = RawStr(raw).decode().unwrap_or_default();
     let path = directory(&path);
-    (Id::pseudonym(&path), Id::pseudonym(last_component(&path)))
-}
-
-/// The last component of a path of either kind of system.
-fn last_component(path: &[u8]) -> &[u8] {
-    path.rsplit(|&byte| byte == b'/' || byte == b'\\').next().unwrap_or(path)
+    // Of either kind of system.
+    let last = path.rsplit(|&byte| byte == b'/' || byte == b'\\').next();
+    (Id::pseudonym(&path), Id::pseudonym(last.unwrap_or(&path)))
 }

@@ -161,9 +161,8 @@ impl<'a> Commands<'a> {
     }
 
     fn take_line(&mut self) -> &'a [u8] {
-        let end = memchr(b'\n', self.rest).unwrap_or(self.rest.len());
-        let (line, rest) = self.rest.split_at(end);
-        self.rest = rest.get(1..).unwrap_or_default();
+        let line = self.skip_until(b'\n');
+        self.take();
         line
     }
 

@@ -124,12 +124,12 @@ fn values<R: TakeRecords>(reader: &mut R, line: &[u8], last: bool) {
 }
 
 /// Passes over what may stand between two records.
-fn pass_over_gap(counters: &mut Counters, line: &[u8], cursor: &mut Cursor<'_>) {
+fn pass_over_gap<'l>(counters: &mut Counters, line: &'l [u8], cursor: &mut Cursor<'l>) {
     let (length, has_mark) = gap(&line[cursor.pos()..]);
     if has_mark {
         damage(counters, Reason::Bom);
     }
-    cursor.jump_to(cursor.pos() + length);
+    *cursor = Cursor::at(line, cursor.pos() + length);
 }
 
 /// How long what a crash or an editor may leave between two records is, and whether a byte order mark is in it.

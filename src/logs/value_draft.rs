@@ -263,7 +263,7 @@ impl<'v> ValueDraft<'v> {
     }
 
     /// Turns the draft into rows. Relative paths begin at `cwd`; `answers` and `calls` number the blocks of the record.
-    pub fn commit(&mut self, cwd: Option<&[u8]>, answers: &[u32], calls: &[u32], rows: &mut ValueRows) {
+    pub fn commit(&mut self, cwd: Option<&[u8]>, answers: Range<u32>, calls: Range<u32>, rows: &mut ValueRows) {
         let Self { texts, scratch, .. } = self;
         let mut resolve = |value: &mut DraftValue| {
             if !value.text.is_empty() {
@@ -276,21 +276,17 @@ impl<'v> ValueDraft<'v> {
         for DraftList { answer, list, has_spellings } in &self.lists {
             let (found, later) = rest.split_at(usize::from(list.kept));
             rest = later;
-            let Some(&block) = answers.get(*answer) else { continue };
+            let Some(block) = answers.clone().nth(*answer) else { continue };
             let start = rows.listed.len();
-            rows.listed.extend(found.iter().map(
-                |&Found { kind, count, value: DraftValue { value, parent, .. }, .. }| ListedValue {
-                    value,
-                    parent,
-                    count,
-                    kind,
-                },
-            ));
+            rows.listed.extend(found.iter().map(|found| {
+                let DraftValue { value, parent, .. } = found.value;
+                ListedValue { value, parent, count: found.count, kind: found.kind }
+            }));
             let doubles = if *has_spellings { merge_spellings(&mut rows.listed, start) } else { 0 };
             rows.lists.push(List { block, kept: list.kept - doubles, found: list.found - doubles, ..*list });
         }
         for call in self.given.chunk_by(|a, b| a.call == b.call) {
-            let Some(&block) = calls.get(call[0].call) else { continue };
+            let Some(block) = calls.clone().nth(call[0].call) else { continue };
             let (value, leaves) = whole_input(&call[1..]);
             rows.given.push(GivenArgument { block, argument: Sym(0), value, parent: 0, leaves });
             let kept = call[1..].iter().filter_map(|given| {

@@ -85,7 +85,8 @@ impl ValueRules {
 
     /// Whether a word is a path.
     pub fn is_path(&self, word: &[u8]) -> bool {
-        if !self.is_path_long(word) || matches!(word[0], b'-' | b'@' | b'#' | b'%') {
+        let is_long = (self.path_bytes_min..=self.path_bytes_max).contains(&word.len());
+        if !is_long || matches!(word[0], b'-' | b'@' | b'#' | b'%') {
             return false;
         }
         let Some(slash) = memrchr(b'/', word) else { return word[0] != b'.' && self.is_file_name(word) };
@@ -99,10 +100,6 @@ impl ValueRules {
     /// Whether a text is too long for a path.
     pub fn is_over_long(&self, text: &[u8]) -> bool {
         text.len() > self.path_bytes_max
-    }
-
-    fn is_path_long(&self, word: &[u8]) -> bool {
-        (self.path_bytes_min..=self.path_bytes_max).contains(&word.len())
     }
 
     /// Whether a line without blanks names a file or directory.

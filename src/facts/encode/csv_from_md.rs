@@ -3,7 +3,7 @@
 
 use pulldown_cmark::Alignment;
 
-use crate::facts::cell::{FENCE_BYTES_MIN, fence_for, longest_fence, read_field, write_quoted};
+use crate::facts::cell::{FENCE_BYTES_MIN, fence_for, longest_fence, read_field, write_record};
 use crate::facts::encode::{Format, FormatFamily, Meaning, Params, Subject};
 use crate::facts::markdown::{Document, MarkdownPart, PipeTable};
 
@@ -93,19 +93,8 @@ fn read_info(info: &str, columns: usize) -> Option<Vec<Alignment>> {
 }
 
 fn write_records(table: &PipeTable, out: &mut String) {
-    for row in &table.rows {
-        for (column, cell) in row.iter().enumerate() {
-            if column > 0 {
-                out.push(',');
-            }
-            if cell.contains([',', '"', '\n', '\r']) {
-                write_quoted(cell, out);
-            } else {
-                out.push_str(cell);
-            }
-        }
-        out.push('\n');
-    }
+    let rows = table.rows.iter();
+    rows.for_each(|row| write_record(row.iter().map(String::as_str), &[',', '"', '\n', '\r'], out));
 }
 
 /// Reads records that all end with LF; none if a quote stands where none belongs.

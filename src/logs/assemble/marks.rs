@@ -72,9 +72,7 @@ pub(super) fn side_chain_roots(marks: &[MarkRow]) -> BTreeMap<u32, Id> {
                 }
                 path.push(at);
             };
-            for id in path {
-                known.insert(id, root);
-            }
+            known.extend(path.into_iter().map(|id| (id, root)));
             (mark.record, root)
         })
         .collect()

@@ -312,46 +312,35 @@ impl<'a> Assembly<'a> {
         track
     }
 
-    fn parent_node(&self, file: u32, parent: Parent) -> (u32, bool) {
-        match parent {
-            Parent::Nothing => (NONE, true),
-            Parent::Unknown => (NONE, false),
-            Parent::Record(record) => {
-                let node = self.local[file as usize][record as usize];
-                (node, node != NONE)
-            }
+    /// The node above, and where that leads.
+    fn parent_node(&self, file: u32, parent: Parent) -> (u32, u32) {
+        let node = match parent {
+            Parent::Nothing => return (NONE, NONE),
+            Parent::Unknown => NONE,
+            Parent::Record(record) => self.local[file as usize][record as usize],
             Parent::Outside(place) => {
                 let id = &self.files[file as usize].rows.rows.outside[place as usize];
-                self.known.get(id).map_or((NONE, false), |&node| (node, true))
+                self.known.get(id).copied().unwrap_or(NONE)
             }
-        }
+        };
+        (node, self.nodes.get(node as usize).map_or(UNKNOWN, |node| node.tip))
     }
 
     fn take(&mut self, file: u32, record: u32, row: &'a RecordRow, track: u32) {
-        if self.files[file as usize].is_repeated {
+        let is_repeated = self.files[file as usize].is_repeated;
+        let known = self.known.get(&row.id).filter(|_| row.id.is_some() && !is_repeated).copied();
+        let copied = known.filter(|&node| may_be_copies(self.row(node), row));
+        if is_repeated || copied.is_some() {
+            self.local[file as usize][record as usize] = copied.unwrap_or(NONE);
             if let RecordKind::Answer(answer) = &row.kind {
                 self.merge_usage(file, answer, track);
             }
             return self.skip("duplicate_record");
-        }
-        let known = self.known.get(&row.id).filter(|_| row.id.is_some());
-        if let Some(&node) = known.filter(|&&node| may_be_copies(self.row(node), row)) {
-            self.local[file as usize][record as usize] = node;
-            self.skip("duplicate_record");
-            if let RecordKind::Answer(answer) = &row.kind {
-                self.merge_usage(file, answer, track);
-            }
-            return;
         }
         if self.is_repeated_compaction(file, record) {
             return self.skip("duplicate_record");
         }
-        let (parent, is_known) = self.parent_node(file, row.parent);
-        let tip = match (parent, is_known) {
-            (_, false) => UNKNOWN,
-            (NONE, true) => NONE,
-            (parent, true) => self.nodes[parent as usize].tip,
-        };
+        let (parent, tip) = self.parent_node(file, row.parent);
         let node = self.nodes.len() as u32;
         self.nodes.push(RecordNode { file, record, parent, tip, next: NONE });
         self.local[file as usize][record as usize] = node;
@@ -463,10 +452,6 @@ impl<'a> Assembly<'a> {
         name.digest()
     }
 
-    fn is_progress(&self, track: u32) -> bool {
-        self.tracks[track as usize].place == Place::Progress
-    }
-
     fn answered(&mut self, node: u32, row: &'a RecordRow, answer: &AnswerRow, track: u32) {
         if !self.is_billed(answer) {
             let RecordNode { file, record, .. } = self.nodes[node as usize];
@@ -519,8 +504,8 @@ impl<'a> Assembly<'a> {
         let symbols = &self.files[file as usize].symbols;
         let (model, version) = (symbols[answer.model.0 as usize], symbols[row.version.0 as usize]);
         let setting = answer.setting.renamed(symbols);
-        let is_progress = self.is_progress(track_index);
         let track = &mut self.tracks[track_index as usize];
+        let is_progress = track.place == Place::Progress;
         let pending = track.take_pending();
         let added = std::mem::take(&mut track.added);
         let mut marks = std::mem::take(&mut track.marks);

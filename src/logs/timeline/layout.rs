@@ -231,17 +231,11 @@ impl Layout<'_> {
                 let mut call = NONE;
                 if row.kind == BlockKind::ToolUsage {
                     call = self.out.calls.len() as u32;
-                    self.out.calls.push(ToolCall {
-                        id: row.call,
-                        tool: file.symbols[row.tool.0 as usize],
-                        path: row.named,
-                        asked: block,
-                        answered: NONE,
-                        text: Id::NONE,
-                        is_error: false,
-                        file: row.file,
-                        file_kind: file.symbols[row.file_kind.0 as usize],
-                    });
+                    let BlockRow { call: id, named: path, file: bits, .. } = *row;
+                    let [tool, file_kind] = [row.tool, row.file_kind].map(|sym| file.symbols[sym.0 as usize]);
+                    let (asked, answered, text, is_error) = (block, NONE, Id::NONE, false);
+                    let calls = &mut self.out.calls;
+                    calls.push(ToolCall { id, tool, path, asked, answered, text, is_error, file: bits, file_kind });
                 } else if row.kind == BlockKind::ToolResult {
                     let BlockRow { call, named: text, is_error, .. } = *row;
                     self.results.push(ResultBlock { block, first: first + offset, call, text, is_error });

@@ -186,8 +186,7 @@ impl<'g, 'v> TimelineReader<'g, 'v> {
             b"attachment" => self.attachment(envelope, parent),
             b"progress" => self.progress(envelope, parent),
             b"agent-setting" => {
-                let kind = envelope.agent_setting?;
-                let kind = beside::word(&mut self.out.names, kind);
+                let kind = beside::word(&mut self.out.names, envelope.agent_setting?);
                 let session = envelope.session_id(&mut self.session);
                 self.out.rows.agents.push(AgentRow { session, kind, ..AgentRow::default() });
                 None
@@ -306,8 +305,7 @@ impl<'g, 'v> TimelineReader<'g, 'v> {
         }
         self.team_member(envelope, chain);
         let row = self.push(envelope, parent, chain, marks, RecordKind::Said);
-        self.blocks(envelope, &draft, row);
-        self.draft = draft;
+        self.blocks(envelope, draft, row);
         row
     }
 
@@ -385,11 +383,9 @@ impl<'g, 'v> TimelineReader<'g, 'v> {
         draft.keep(|part| part != DraftKind::Result);
         let rules = self.guide.rules;
         let mut marks = Marks::default();
-        for tool in draft.blocks.iter().filter(|block| block.part == DraftKind::Call).map(|block| &block.tool) {
-            marks.set_if(Marks::SKILL, is_one_of(tool, &rules.skill_tools));
-            marks.set_if(Marks::PLAN_MODE, is_one_of(tool, &rules.plan_tools));
-        }
         for block in draft.blocks.iter().filter(|block| block.part == DraftKind::Call) {
+            marks.set_if(Marks::SKILL, is_one_of(&block.tool, &rules.skill_tools));
+            marks.set_if(Marks::PLAN_MODE, is_one_of(&block.tool, &rules.plan_tools));
             if let Some((kind, names_model)) = beside::agent_asked_for(draft.text_of(block), &rules.agent_type_keys) {
                 self.asked_for.insert(block.call, (kind.0.to_vec(), names_model));
             }
@@ -405,8 +401,7 @@ impl<'g, 'v> TimelineReader<'g, 'v> {
         };
         let kind = RecordKind::Answer(answer.shared(&mut self.answered));
         let row = self.push(envelope, parent, chain, marks, kind);
-        self.blocks(envelope, &draft, row);
-        self.draft = draft;
+        self.blocks(envelope, draft, row);
         row
     }
 
@@ -424,8 +419,8 @@ impl<'g, 'v> TimelineReader<'g, 'v> {
         }
     }
 
-    /// Adds the blocks of the draft to a record.
-    fn blocks(&mut self, envelope: &Envelope<'_>, draft: &ContentDraft, row: u32) {
+    /// Adds the blocks of the draft to a record, and puts the draft back.
+    fn blocks(&mut self, envelope: &Envelope<'_>, draft: ContentDraft, row: u32) {
         for block in &draft.blocks {
             let bytes = draft.text_of(block);
             let kind = self.kind_of(envelope, row, block.part, bytes);
@@ -463,6 +458,7 @@ impl<'g, 'v> TimelineReader<'g, 'v> {
         self.skip("other_in_result", draft.others_in_results);
         self.skip("other_block", draft.other_blocks);
         self.skip("duplicate_block", draft.duplicate_blocks);
+        self.draft = draft;
     }
 
     fn tokens(&mut self, text: &[u8]) -> TokenCounts {

@@ -210,20 +210,19 @@ fn add_sources(
 
 /// A line behind `12→` or `12` and a tab (listings of files), `12:` or `12-` or `path:12:` (matches of a search), `+` or
 /// `-` (differences); and whether the prefix is the number of a line in a listing, which no file holds.
-fn behind_prefix(line: &[u8], prefix_bytes_max: usize) -> Option<(&[u8], bool)> {
-    let rest = |rest: &'_ [u8]| -> usize { line.len() - rest.trim_ascii_start().len() };
-    let made = |from: usize, is_number| Some((&line[from..], is_number));
+fn behind_prefix<'l>(line: &'l [u8], prefix_bytes_max: usize) -> Option<(&'l [u8], bool)> {
+    let made = |text: &'l [u8], is_number| Some((text.trim_ascii_start(), is_number));
     let digits = line.iter().take_while(|byte| byte.is_ascii_digit()).count();
     let behind = &line[digits..];
     if digits > 0 {
         return match behind {
-            [0xE2, 0x86, 0x92, text @ ..] | [b'\t', text @ ..] => made(rest(text), true),
-            [b':' | b'-', text @ ..] => made(rest(text), false),
+            [0xE2, 0x86, 0x92, text @ ..] | [b'\t', text @ ..] => made(text, true),
+            [b':' | b'-', text @ ..] => made(text, false),
             _ => None,
         };
     }
     if let [b'+' | b'-', text @ ..] = line {
-        return made(rest(text), false);
+        return made(text, false);
     }
     // `path:12:` and `path-12-`: the first number between two such signs, before any blank.
     let head = &line[..line.len().min(prefix_bytes_max)];
@@ -233,7 +232,7 @@ fn behind_prefix(line: &[u8], prefix_bytes_max: usize) -> Option<(&[u8], bool)> 
         let number = word[sign + 1..].iter().take_while(|byte| byte.is_ascii_digit()).count();
         let close = sign + 1 + number;
         if number > 0 && line.get(close) == Some(&word[sign]) {
-            return made(rest(&line[close + 1..]), false);
+            return made(&line[close + 1..], false);
         }
         from = sign + 1;
     }

@@ -295,8 +295,8 @@ pub struct Segment {
     pub requests: Range<u32>,
     pub cause: SegmentCause,
     /// The request whose whole context and answer are still in the context when the segment begins, or [`NONE`] if it
-    /// begins with nothing; always an earlier one. After a rewind that is an earlier request of the chain, where a chain is forked off one of
-    /// another chain. At a [`SegmentCause::Shrink`] it is the request before: something went, the log does not say what.
+    /// begins with nothing; always an earlier one. After a rewind it is of the same chain, where a chain is forked off of
+    /// another one. At a [`SegmentCause::Shrink`] it is the request before: something went, the log does not say what.
     pub after: u32,
 }
 

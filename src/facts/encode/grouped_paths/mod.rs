@@ -99,15 +99,8 @@ struct PathsWriter<'a> {
 
 impl<'a> PathsWriter<'a> {
     fn new(bytes: usize, every: usize) -> Self {
-        Self {
-            out: String::with_capacity(bytes),
-            group: LineGroup::None,
-            previous: None,
-            colon: None,
-            every: u32::try_from(every).unwrap_or(u32::MAX),
-            empty: true,
-            saved: false,
-        }
+        let (out, every) = (String::with_capacity(bytes), u32::try_from(every).unwrap_or(u32::MAX));
+        Self { out, group: LineGroup::None, previous: None, colon: None, every, empty: true, saved: false }
     }
 
     fn line(&mut self, line: &str) {
