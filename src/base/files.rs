@@ -359,8 +359,8 @@ fn exposed(_: &Metadata) -> Option<&'static str> {
     None
 }
 
-/// Whether terminals show colours without being asked to, by what variables say. One without a name, or named "dumb", shows their
-/// codes as they are. So does a console of Windows, unless it is a newer one or another system's.
+/// Whether terminals show colours without being asked to, by what variables say. One without a name, or named "dumb", shows
+/// their codes as they are. So does a console of Windows, unless it is a newer one or another system's.
 pub fn shows_colours(variable: impl Fn(&str) -> Option<OsString>) -> bool {
     shows_colours_on(cfg!(windows), variable)
 }
@@ -371,8 +371,8 @@ pub fn shows_colours_on(is_windows: bool, variable: impl Fn(&str) -> Option<OsSt
     is_named || is_windows && ["WT_SESSION", "ANSICON"].into_iter().any(|name| variable(name).is_some())
 }
 
-/// One name for a file, whatever links lead to its directory. On Windows it is as it was given, from the root on: names there that are
-/// resolved are no names for people.
+/// One name for a file, whatever links lead to its directory. On Windows it is as it was given, from the root on: names there
+/// that are resolved are no names for people.
 pub fn one_name(path: &Path) -> PathBuf {
     let absolute = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
     let directory = absolute.parent().filter(|_| cfg!(unix)).and_then(|parent| parent.canonicalize().ok());
@@ -445,8 +445,8 @@ fn or_link(path: &Path, cause: Error) -> Error {
     no_link(path).err().unwrap_or(cause)
 }
 
-/// Refuses a link before it is opened, where opening cannot be told not to follow it. Files that a synchroniser keeps elsewhere are
-/// no links, although they are reparse points, too.
+/// Refuses a link before it is opened, where opening cannot be told not to follow it. Files that a synchroniser keeps elsewhere
+/// are no links, although they are reparse points, too.
 fn no_link_here(path: &Path) -> Result<()> {
     if cfg!(unix) { Ok(()) } else { no_link(path) }
 }

@@ -127,7 +127,6 @@ fn is_rule(line: &[u8]) -> bool {
 
 /// A table as the parser sees it.
 struct ParsedTable {
-    /// Its lines.
     range: Range<usize>,
     alignments: Vec<Alignment>,
     /// Where the cells are, without those that the parser dropped from ragged rows.

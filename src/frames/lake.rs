@@ -677,7 +677,6 @@ fn mcp_tools(all: &TaggedRows<'_>, names: &Names) -> BTreeSet<String> {
     texts.map(str::to_owned).collect()
 }
 
-/// Rows of all tables.
 fn row_count(rows: &FileRows) -> u64 {
     (rows.chains.len() + rows.calls.len() + rows.messages.len() + rows.marks.len() + rows.sessions.len()) as u64
 }

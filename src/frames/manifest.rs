@@ -76,8 +76,8 @@ pub struct StoredSource {
 }
 
 impl StoredSource {
-    /// Number that its timeline carries. It stays when the file is read anew and is what it was: whoever wants other facts about its
-    /// bodies reads no timeline, and the log may be gone before anybody does.
+    /// Number that its timeline carries. It stays when the file is read anew and is what it was: whoever wants other facts
+    /// about its bodies reads no timeline, and the log may be gone before anybody does.
     pub fn timeline(&self) -> u32 {
         self.kept_timeline.unwrap_or(self.number)
     }

@@ -364,7 +364,6 @@ fn counted_tier(scope: &SyncScope<'_>, known: &StoredSource) -> u8 {
     if known.maker.facts == scope.maker.facts { known.tier } else { 0 }
 }
 
-/// What has to happen with one file.
 struct FilePlan<'a> {
     key: Id,
     roots: RootNames,
@@ -668,7 +667,6 @@ fn unreadable(plan: &FilePlan<'_>, stored: &mut StoredFiles) -> KnownFile {
     KnownFile { path: plan.file.path.clone(), stored: source, fate, bytes_read: 0 }
 }
 
-/// What the lake knows of files.
 struct StoredFiles {
     sources: BTreeMap<Id, StoredSource>,
     next_source: u32,

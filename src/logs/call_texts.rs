@@ -44,7 +44,6 @@ pub fn read_all<T: Send>(
     (merged(files), failures)
 }
 
-/// The calls of all files, each once.
 fn merged<T>(files: Vec<FileCalls<T>>) -> BTreeMap<CallKey, CheckedCall<T>> {
     let mut calls: BTreeMap<CallKey, CheckedCall<T>> = BTreeMap::new();
     let mut loose: Vec<(Id, AnswerStart)> = Vec::new();
@@ -77,7 +76,6 @@ fn merged<T>(files: Vec<FileCalls<T>>) -> BTreeMap<CallKey, CheckedCall<T>> {
     calls
 }
 
-/// The calls of one file.
 struct FileCalls<T> {
     job: usize,
     calls: BTreeMap<CallKey, CheckedCall<T>>,

@@ -118,8 +118,8 @@ impl FileFacts {
     }
 }
 
-/// What is known of a file once all files were looked at. The smallest one owns what several files say: the file that
-/// says something of its own, that does not say itself that it is a fork, that began first, that ended first; where times do not
+/// What is known of a file once all files were looked at. The smallest one owns what several files say: the file that says
+/// something of its own, that does not say itself that it is a fork, that began first, that ended first; where times do not
 /// tell, what the files say decides, never their names.
 #[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct FileStanding {

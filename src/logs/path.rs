@@ -69,8 +69,8 @@ fn normalise(path: &[u8], out: &mut Vec<u8>) {
     }
 }
 
-/// A working directory in one spelling: one of Windows as [`normal_path`] has it, another without separators at its end, however
-/// many there are. Of a root nothing would be left.
+/// A working directory in one spelling: one of Windows as [`normal_path`] has it, another without separators at its end,
+/// however many there are. Of a root nothing would be left.
 pub fn directory(path: &[u8]) -> Cow<'_, [u8]> {
     if is_windows(path) {
         return normal_path(path, None).into();

@@ -245,8 +245,8 @@ pub enum MarkKind {
     Prompt = 4,
     /// A record in the user's role without a result, on a main thread: `id` is its uuid, `other` its parent's, or none.
     Said = 5,
-    /// A copy in a fork that has another uuid than its original, or with which the fork begins: `id` is the original's, `other` its
-    /// own, which is the parent of records behind it.
+    /// A copy in a fork that has another uuid than its original, or with which the fork begins: `id` is the original's, `other`
+    /// its own, which is the parent of records behind it.
     Copied = 6,
 }
 

@@ -28,8 +28,8 @@ const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
 pub enum UsedWhen {
     /// The agent itself soon got the same answer of the same tool, before the file was changed.
     ///
-    /// In the same context (session, main thread or subagent, and compaction). Answers are compared by their content; where
-    /// one was recorded without, by the file that they name. Only what the agent asked for counts towards the lookahead, and one of
+    /// In the same context (session, main thread or subagent, and compaction). Answers are compared by their content; where one
+    /// was recorded without, by the file that they name. Only what the agent asked for counts towards the lookahead, and one of
     /// its calls uses at most one response.
     #[default]
     Answer,

@@ -53,7 +53,7 @@ pub struct Telemetry {
     pub places: Vec<TelemetryPlace>,
     /// Files that were not read because another one of the same name begins with all that they hold.
     pub copies: u64,
-    /// Events that were merged with one of the same id, time and figures: they stood in copies of a file, or were emitted twice.
+    /// Events merged with one of the same id, time and figures: they stood in copies of a file, or were emitted twice.
     pub copied_events: u64,
     /// Files that were not read because they were last written before the window.
     pub files_outside_window: u64,

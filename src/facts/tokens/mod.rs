@@ -19,11 +19,11 @@ use crate::facts::tokens::splitter::Splitter;
 ///
 /// Names of special tokens (`<|endoftext|>`) are ordinary text.
 ///
-/// Counts add up, `count(a + b) == count(a) + count(b)`, if `a` ends in a line break and `b` begins with a character
-/// other than white space and `/`, or with white space that holds no line break before such a character or a `/`. So
-/// any two lines may be counted apart of which the second begins with a number, indented or not, whatever the first one
-/// is. They also add up at a [`last_cut`]. Elsewhere counts need not add up: several line breaks are often one token, o200k_base may join a `/` to the line
-/// break before it, and cl100k_base joins white space that ends the text to the line break before it.
+/// Counts add up, `count(a + b) == count(a) + count(b)`, if `a` ends in a line break and `b` begins with a character other than
+/// white space and `/`, or with white space that holds no line break before such a character or a `/`. So any two lines may be
+/// counted apart of which the second begins with a number, indented or not, whatever the first one is. They also add up at a
+/// [`last_cut`]. Elsewhere counts need not add up: several line breaks are often one token, o200k_base may join a `/` to the
+/// line break before it, and cl100k_base joins white space that ends the text to the line break before it.
 pub struct Counter {
     splitter: Splitter,
     merges: &'static Merges,

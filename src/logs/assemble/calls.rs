@@ -74,8 +74,8 @@ pub(super) fn canonical_calls<'a>(
 pub struct NamelessCalls(HashMap<Id, u32>);
 
 impl NamelessCalls {
-    /// A name for the next one: that of the same call in another file, and of no other one of its message. None where the message
-    /// has no id either: then nobody can tell.
+    /// A name for the next one: that of the same call in another file, and of no other one of its message. None where the
+    /// message has no id either: then nobody can tell.
     pub fn name(&mut self, message: Id, input_bytes: u32) -> Id {
         if !message.is_some() {
             return Id::NONE;

@@ -23,8 +23,8 @@ pub(super) fn last_before(marks: &BTreeMap<u32, Vec<Mark>>, asked: &ToolUse) -> 
     before.checked_sub(1).map_or(Id::NONE, |last| marks[last].id)
 }
 
-/// The marks of a file, by the names that originals have: records behind a copy in a fork know it by its own. Where it stood may
-/// have been read at another time. Borrowed of a file without such a copy.
+/// The marks of a file, by the names that originals have: records behind a copy in a fork know it by its own. Where it stood
+/// may have been read at another time. Borrowed of a file without such a copy.
 pub(super) fn marks(file: &SourceRows) -> Cow<'_, [MarkRow]> {
     let marks = &file.rows.marks;
     let copied = marks.iter().filter(|mark| mark.kind == MarkKind::Copied);

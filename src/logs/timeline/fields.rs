@@ -37,7 +37,6 @@ pub struct FieldFollower<'r> {
     pub found: Vec<FieldRow>,
 }
 
-/// A call.
 #[derive(Clone, Copy)]
 struct Asked {
     message: u32,
@@ -263,7 +262,6 @@ fn fields_of(text: &[u8], rules: &FieldRules, is_named: bool) -> Option<Vec<Fiel
     Some(answer.fields)
 }
 
-/// An answer that is taken apart.
 struct Answer<'r> {
     rules: &'r FieldRules,
     is_named: bool,

@@ -592,8 +592,8 @@ impl Timeline {
         self.counted().map(|(_, request)| self.session_of_chain(request.chain)).collect()
     }
 
-    /// Whether a person wrote something, or showed an image, that came in with a request: reminders and the like are no prompts,
-    /// nor are documents that the client puts in.
+    /// Whether a person wrote something, or showed an image, that came in with a request: reminders and the like are no
+    /// prompts, nor are documents that the client puts in.
     pub fn was_prompted(&self, request: &Request) -> bool {
         let inputs = &self.blocks[request.inputs.start as usize..request.inputs.end as usize];
         let has = |kind| inputs.iter().any(|block| block.kind == kind);
