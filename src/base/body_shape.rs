@@ -1,8 +1,7 @@
 //! What is said of a tool response: in published words its shape (Paper 2), and the layer that sent it; and how it shows the
 //! text of files, and what an encoding keeps of that.
 //!
-//! An agent quotes from what it was shown, for instance to edit it. What it may want to quote has to stand in an
-//! encoding as it stands in the file.
+//! An agent quotes what it was shown, for instance to edit it. What it may quote has to stand in an encoding as in the file.
 
 /// The eleven shapes (in published spelling); 0 stands for "not looked at".
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
@@ -87,13 +86,6 @@ pub enum Showing {
     Nothing = 2,
 }
 
-impl Showing {
-    /// The showing with this number; the strictest for one that does not exist.
-    pub fn from_number(number: u8) -> Self {
-        Self::from_repr(number).unwrap_or_default()
-    }
-}
-
 /// What stands in an encoding byte for byte, line by line and in order.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default, strum::FromRepr, strum::IntoStaticStr)]
 #[strum(const_into_str)]
@@ -112,11 +104,6 @@ pub enum KeptLines {
 }
 
 impl KeptLines {
-    /// What is kept by number; nothing for one that does not exist.
-    pub fn from_number(number: u8) -> Self {
-        Self::from_repr(number).unwrap_or_default()
-    }
-
     /// Whether an agent can quote from the encoding whatever it could quote from the result.
     pub fn suits(self, showing: Showing) -> bool {
         match showing {

@@ -81,7 +81,6 @@ impl Reason {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(into = "(u64, u64)")]
 pub struct FirstSeen {
-    /// How often.
     pub count: u64,
     /// First line, counted from 1; 0 stands for the file as a whole.
     pub line: u64,

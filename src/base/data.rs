@@ -1,5 +1,4 @@
-//! The data files of `rules/`: compiled in, or read from `--rules-dir`. Whoever needs one reads it through [`Data`], and
-//! cites it by the path that it was read from.
+//! The data files of `rules/`: compiled in, or read from `--rules-dir`. They are read through [`Data`] and cited by their path.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -27,8 +26,7 @@ static SHIPPED: LazyLock<BTreeMap<&str, &str>> = LazyLock::new(|| {
     texts.filter(|(name, _)| name.ends_with(".toml")).collect()
 });
 
-/// Whether a directory cannot override a file: what a configuration means is the same for everybody, and what was
-/// published stays as it was.
+/// Whether a directory cannot override a file: a configuration means the same for everybody, and what was published stays.
 fn is_fixed(name: &str) -> bool {
     name.starts_with("settings/") || name == PUBLISHED_ANNOTATIONS
 }
@@ -43,7 +41,6 @@ pub struct Data {
 pub struct DataFile {
     /// Where it was read from, as it is cited: the path, or "rules/p1_model.toml" for a shipped one.
     pub place: String,
-    /// What it says.
     pub text: Cow<'static, str>,
 }
 

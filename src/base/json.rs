@@ -1,8 +1,7 @@
 //! A cursor over JSON bytes that descends where the caller wants it to and skips the rest without materialising it.
 //!
-//! Skipping is one pass that checks the structure (so a torn or glued record is noticed where it happens) but not the
-//! spelling of escapes inside strings that nobody reads. Nesting is followed with a bit stack, never with recursion, so
-//! no input can overflow the call stack.
+//! Skipping is one pass that checks the structure (so a torn or glued record is noticed where it happens) but not the spelling
+//! of escapes inside strings that nobody reads. Nesting is followed with a bit stack: no input can overflow the call stack.
 
 use std::borrow::Cow;
 
@@ -38,13 +37,9 @@ type JsonResult<T> = Result<T, JsonFault>;
 /// What kind of value stands at the cursor.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum JsonKind {
-    /// `{`
     Object,
-    /// `[`
     Array,
-    /// `"`
     String,
-    /// `true` or `false`
     Bool,
     Null,
     Number,
@@ -93,8 +88,7 @@ const ESCAPE_BYTES_MAX: usize = 12;
 
 /// Receives a decoded string piece by piece.
 pub trait TextSink {
-    /// More text, in UTF-8; a piece may end within a character. Half a UTF-16 pair is a piece of its own, in its three-byte
-    /// form (WTF-8).
+    /// More text, in UTF-8; a piece may end within a character. Half a UTF-16 pair is a piece of its own (three bytes, WTF-8).
     fn push(&mut self, piece: &[u8]);
     /// Half a UTF-16 pair was seen (and pushed).
     fn lone_surrogate(&mut self) {}
@@ -137,11 +131,6 @@ impl<'a> Cursor<'a> {
     /// The bytes from `start` to here.
     pub fn since(&self, start: usize) -> &'a [u8] {
         &self.bytes[start..self.pos]
-    }
-
-    /// Goes on from another place.
-    pub(crate) fn jump_to(&mut self, pos: usize) {
-        self.pos = pos;
     }
 
     /// Passes over everything that is left.
@@ -188,17 +177,14 @@ impl<'a> Cursor<'a> {
         })
     }
 
-    /// Steps into an object or array whose opening bracket stands here. The answer is true: `first`, which steps from one
-    /// member to the next take.
+    /// Steps into an object or array that begins here. The answer, true, is the `first` of the steps to its members.
     pub fn enter(&mut self) -> JsonResult<bool> {
         self.skip_space();
-        match self.peek()? {
-            b'{' | b'[' => {
-                self.pos += 1;
-                Ok(true)
-            }
-            _ => Err(JsonFault::Syntax),
+        if !matches!(self.peek()?, b'{' | b'[') {
+            return Err(JsonFault::Syntax);
         }
+        self.pos += 1;
+        Ok(true)
     }
 
     /// The next key of the object that was entered, with the cursor before its value; `None` at the closing brace.
@@ -333,8 +319,7 @@ impl<'a> Cursor<'a> {
         Ok(self.since(start))
     }
 
-    /// The number that stands here if it is spelled as nearly all are: digits alone, as many as cannot overflow. Else the
-    /// cursor stays where it is.
+    /// The number here if it is spelled as nearly all are: in digits that cannot overflow. Else the cursor stays where it is.
     #[inline]
     pub fn plain_number(&mut self) -> Option<i64> {
         let (mut number, mut digits) = (0, 0);
@@ -411,15 +396,12 @@ impl<'a> Cursor<'a> {
                 let Some(in_object) = open.top() else { return Ok(()) };
                 self.skip_space();
                 match (self.peek()?, in_object) {
-                    (b',', true) => {
+                    (b',', _) => {
                         self.pos += 1;
                         self.skip_space();
-                        self.skip_key()?;
-                        break;
-                    }
-                    (b',', false) => {
-                        self.pos += 1;
-                        self.skip_space();
+                        if in_object {
+                            self.skip_key()?;
+                        }
                         break;
                     }
                     (b'}', true) | (b']', false) => {
@@ -467,12 +449,8 @@ struct Nesting {
 impl Nesting {
     fn push(&mut self, object: bool) -> JsonResult<()> {
         let word = self.bits.get_mut(self.depth / 64).ok_or(JsonFault::TooDeep)?;
-        let mask = 1 << (self.depth % 64);
-        if object {
-            *word |= mask;
-        } else {
-            *word &= !mask;
-        }
+        let place = self.depth % 64;
+        *word = *word & !(1 << place) | u64::from(object) << place;
         self.depth += 1;
         Ok(())
     }
@@ -498,19 +476,10 @@ const HELD_BYTES: usize = 1024;
 /// What an escape of two bytes stands for, by its second one; 0 for none.
 const ESCAPES: [u8; 256] = {
     let mut escapes = [0; 256];
-    let pairs = [
-        (b'n', b'\n'),
-        (b't', b'\t'),
-        (b'"', b'"'),
-        (b'\\', b'\\'),
-        (b'/', b'/'),
-        (b'r', b'\r'),
-        (b'b', b'\x08'),
-        (b'f', b'\x0c'),
-    ];
+    let (letters, plain) = (b"nt\"\\/rbf", b"\n\t\"\\/\r\x08\x0c");
     let mut place = 0;
-    while place < pairs.len() {
-        escapes[pairs[place].0 as usize] = pairs[place].1;
+    while place < letters.len() {
+        escapes[letters[place] as usize] = plain[place];
         place += 1;
     }
     escapes

@@ -1,5 +1,4 @@
-//! Rows of any aggregate as named, typed columns: what CSV, JSON, Markdown and Parquet are all written from, so that the
-//! forms cannot disagree.
+//! Rows of any aggregate as named, typed columns: CSV, JSON, Markdown and Parquet are written from them and cannot disagree.
 
 use crate::base::stats::Share;
 
@@ -19,7 +18,6 @@ pub enum ColumnValues {
 #[derive(Clone, PartialEq, Debug)]
 pub struct Listing {
     pub rows: usize,
-    /// Columns in order.
     pub columns: Vec<(&'static str, ColumnValues)>,
 }
 

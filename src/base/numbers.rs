@@ -14,6 +14,11 @@ pub fn saturated(number: u64) -> u32 {
     u32::try_from(number).unwrap_or(u32::MAX)
 }
 
+/// The number that digits spell; none of anything else.
+pub fn spelled(digits: &[u8]) -> Option<i64> {
+    digits.iter().try_fold(0, |value, byte| byte.is_ascii_digit().then(|| value * 10 + i64::from(byte - b'0')))
+}
+
 /// 1,234,567
 pub fn thousands(value: u64) -> String {
     let digits = value.to_string();
@@ -70,12 +75,10 @@ pub fn usd(value: f64) -> String {
 pub fn signed(value: f64, decimals: usize) -> String {
     let text = format!("{:.decimals$}", value.abs());
     let is_nothing = text.chars().all(|digit| matches!(digit, '0' | '.'));
-    let sign = if is_nothing {
-        ""
-    } else if value < 0.0 {
-        "−"
-    } else {
-        "+"
+    let sign = match value < 0.0 {
+        _ if is_nothing => "",
+        true => "−",
+        false => "+",
     };
     format!("{sign}{text}")
 }

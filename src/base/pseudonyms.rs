@@ -1,5 +1,4 @@
-//! The names under which things of a user may leave the machine: what is made to be shared has no others, and nothing
-//! else makes them.
+//! The names under which things of a user may leave the machine: what is shared has no others, and nothing else makes them.
 //!
 //! A pseudonym is keyed: whoever does not know the secret can neither guess a name nor check a guess. People who share a
 //! secret (`DEVBOY_TEAM_SECRET`) have the same pseudonyms; else it is that of the lake.
@@ -10,7 +9,7 @@ use std::sync::{Arc, OnceLock};
 use sha2::{Digest, Sha256};
 
 use crate::base::id::Id;
-use crate::base::seal::{SECRET_BYTES, Seal, drawn, kept_secret};
+use crate::base::seal::{SECRET_BYTES, Seal, Way, drawn, kept_secret};
 
 /// Hex digits of a pseudonym: 48 bits, so that names of millions of servers stay different.
 const DIGITS: usize = 12;
@@ -78,8 +77,7 @@ impl Pseudonyms {
     }
 
     /// The name of a tool without the name of its MCP server: `mcp__gitlab__get_issue` becomes `mcp__p9d96d90c1a2b__get_issue`,
-    /// `mcp__gitlab` becomes `mcp__p9d96d90c1a2b`. The verb stays, since it says what the tool does. A server whose name looks
-    /// like a pseudonym gets one like any other.
+    /// `mcp__gitlab` becomes `mcp__p9d96d90c1a2b`. The verb stays. A server named like a pseudonym gets one, too.
     pub fn tool(&self, tool: &str) -> String {
         renamed(tool, |server| format!("p{}", self.digits(server)))
     }
@@ -96,12 +94,12 @@ impl Pseudonyms {
 
     /// The pseudonym of what has an id: a session, a project, a content.
     pub fn id(&self, id: Id) -> Id {
-        self.made().seal.as_ref().map_or(Id::NONE, |seal| seal.seal_id(id))
+        self.made().seal.as_ref().map_or(Id::NONE, |seal| seal.id(Way::ToDisk, id))
     }
 
     /// The pseudonym of what has a short id: a path.
     pub fn short(&self, id: u32) -> u32 {
-        self.made().seal.as_ref().map_or(0, |seal| seal.seal_u32(id))
+        self.made().seal.as_ref().map_or(0, |seal| seal.narrow(Way::ToDisk, id))
     }
 
     /// Tells the pseudonyms of one secret from those of another, and gives nothing away.
@@ -120,8 +118,7 @@ pub fn published_tool(tool: &str) -> String {
     renamed(tool, |server| format!("p{}", &Id::pseudonym(server.as_bytes()).to_string()[..PUBLISHED_DIGITS]))
 }
 
-/// Whether the name of a tool may be a pseudonym. It can be asked of names that somebody recorded; in a log such a name is
-/// the server's own.
+/// Whether the name of a tool may be a pseudonym. Ask it of recorded names: in a log such a name is the server's own.
 pub fn is_pseudonym(tool: &str) -> bool {
     server_and_verb(tool).is_some_and(|(server, _)| {
         let digits = server.strip_prefix('p').unwrap_or_default();

@@ -1,5 +1,4 @@
-//! Hashes on disk are sealed: turned into other numbers of the same width by a permutation that only the lake's secret
-//! knows.
+//! Hashes on disk are sealed: turned into other numbers of the same width by a permutation that only the lake's secret knows.
 //!
 //! The hashes in memory are plain ones, quick to make and the same everywhere; whoever holds them can try words until one
 //! fits, and short texts can even be computed back. What stands on disk is the image of a hash under a keyed permutation
@@ -24,6 +23,15 @@ const ROUNDS: usize = 8;
 const ROUNDS_128: usize = 4;
 const ROUNDS_64: usize = 6;
 const ROUNDS_32: usize = 8;
+
+/// Which way a hash goes.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Way {
+    /// It is sealed.
+    ToDisk,
+    /// It is opened.
+    FromDisk,
+}
 
 /// The permutations of one secret.
 #[derive(Clone)]
@@ -53,37 +61,37 @@ impl Seal {
 
     /// A number that tells secrets apart and gives nothing of them away.
     pub fn check(&self) -> u64 {
-        self.seal_u64(u64::from_be_bytes(*b"devboy\0\0"))
+        self.wide(Way::ToDisk, u64::from_be_bytes(*b"devboy\0\0"))
     }
 
-    /// An id as it stands on disk.
-    pub fn seal_id(&self, id: Id) -> Id {
-        Id(keep_zero(u128::from_be_bytes(id.0), |id| self.forth(id, ROUNDS_128, 64)).to_be_bytes())
+    /// An id that goes that way.
+    pub fn id(&self, way: Way, id: Id) -> Id {
+        Id(self.turned(way, u128::from_be_bytes(id.0), ROUNDS_128, 64).to_be_bytes())
     }
 
-    /// Undoes [`Seal::seal_id`].
-    pub fn open_id(&self, id: Id) -> Id {
-        Id(keep_zero(u128::from_be_bytes(id.0), |id| self.back(id, ROUNDS_128, 64)).to_be_bytes())
+    /// A 64-bit hash that goes that way.
+    pub fn wide(&self, way: Way, hash: u64) -> u64 {
+        self.turned(way, hash.into(), ROUNDS_64, 32) as u64
     }
 
-    /// A 64-bit hash as it stands on disk.
-    pub fn seal_u64(&self, hash: u64) -> u64 {
-        keep_zero(hash.into(), |hash| self.forth(hash, ROUNDS_64, 32)) as u64
+    /// A 32-bit hash that goes that way.
+    pub fn narrow(&self, way: Way, hash: u32) -> u32 {
+        self.turned(way, hash.into(), ROUNDS_32, 16) as u32
     }
 
-    /// Undoes [`Seal::seal_u64`].
-    pub fn open_u64(&self, hash: u64) -> u64 {
-        keep_zero(hash.into(), |hash| self.back(hash, ROUNDS_64, 32)) as u64
-    }
-
-    /// A 32-bit hash as it stands on disk.
-    pub fn seal_u32(&self, hash: u32) -> u32 {
-        keep_zero(hash.into(), |hash| self.forth(hash, ROUNDS_32, 16)) as u32
-    }
-
-    /// Undoes [`Seal::seal_u32`].
-    pub fn open_u32(&self, hash: u32) -> u32 {
-        keep_zero(hash.into(), |hash| self.back(hash, ROUNDS_32, 16)) as u32
+    /// Zero stays zero: whatever would become zero takes the place of zero's image.
+    fn turned(&self, way: Way, value: u128, rounds: usize, width: u32) -> u128 {
+        let permute = |value| match way {
+            Way::ToDisk => self.forth(value, rounds, width),
+            Way::FromDisk => self.back(value, rounds, width),
+        };
+        match value {
+            0 => 0,
+            _ => match permute(value) {
+                0 => permute(0),
+                image => image,
+            },
+        }
     }
 
     /// The function of a round, for halves of `width` bits; different for every width.
@@ -111,8 +119,7 @@ impl Seal {
     }
 }
 
-/// The secret beside a lake. A lake without a secret is given one, drawn by the system. An error if the file holds
-/// something else.
+/// The secret beside a lake. One without is given one, drawn by the system. An error if the file holds something else.
 pub fn kept_secret(lake: &Path) -> Result<[u8; SECRET_BYTES]> {
     let path = secret_file(lake);
     let stored = match files::read_own(&path) {
@@ -149,17 +156,6 @@ fn halves(value: u128, width: u32) -> (u64, u64) {
 
 fn low_bits(width: u32) -> u64 {
     u64::MAX >> (64 - width)
-}
-
-/// A permutation like `permute` that leaves zero where it is: whatever would become zero takes the place of zero's image.
-fn keep_zero(value: u128, permute: impl Fn(u128) -> u128) -> u128 {
-    match value {
-        0 => 0,
-        _ => match permute(value) {
-            0 => permute(0),
-            image => image,
-        },
-    }
 }
 
 impl std::fmt::Debug for Seal {

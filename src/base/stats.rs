@@ -1,6 +1,5 @@
 //! Aggregates over a history: statistics of tools and follow-up edges, as typed rows; shares with their intervals, also of
-//! trials that come in clusters; and how a figure stands to its target: *pass* and *fail* only where its whole interval says
-//! so, else *open*.
+//! trials that come in clusters; and how a figure stands to its target: *pass* or *fail* where its whole interval says so.
 //!
 //! What is seen in one session hangs together, so a session counts for less than its trials (design effect; Kish 1965), and
 //! sessions of long ago may count for less than new ones.
@@ -37,8 +36,7 @@ pub struct ToolStats {
     pub shapes: BTreeMap<u8, u64>,
 }
 
-/// How often one tool followed another at one lag. The unit is the *step*, an API message with its calls: parallel calls
-/// of one step are concurrent and no sequence.
+/// How often one tool followed another at one lag. The unit is the *step*, an API message with its calls, which are concurrent.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct FollowUpCount {
     /// Tool of the earlier step.
@@ -87,7 +85,6 @@ pub struct ModelUse {
 /// How a session was worked in.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SessionUse {
-    /// Its tool calls.
     pub calls: u64,
     /// Of these, by tools that only read.
     pub read_calls: u64,
@@ -107,7 +104,6 @@ pub struct Share {
     pub n: u64,
     /// Lower end of the 95 % interval.
     pub lower: f64,
-    /// Upper end.
     pub upper: f64,
 }
 
@@ -240,8 +236,7 @@ impl Clustered {
         ((kk - 2.0 * p * kn + p * p * nn) * few / plain).max(1.0)
     }
 
-    /// Trials that are worth as much as these if what is to come is as uncertain as what was: the variances of the two add
-    /// up.
+    /// Trials that are worth as much as these if what is to come is as uncertain as what was: the variances of the two add up.
     fn effective(&self) -> f64 {
         self.trials / self.design_effect() / 2.0
     }
@@ -262,8 +257,7 @@ impl Clustered {
         if share >= p || self.trials <= 0.0 {
             return 0.0;
         }
-        // At its lower end the error of the score interval is that of the end. Nothing at all has no error: there the
-        // error of the share itself stands in.
+        // At its lower end the error of the score interval is that of the end. Nothing has none: there it is the share's.
         let at = if share > 0.0 { share } else { p };
         (p - share) / (at * (1.0 - at) / self.effective()).sqrt().max(1e-9)
     }

@@ -12,10 +12,8 @@ pub const VOCABULARIES: [Bpe; 2] = [Bpe::O200kBase, Bpe::Cl100kBase];
 pub enum Bpe {
     /// Bytes by `chars_per_token`.
     Heuristic,
-    /// The table `cl100k_base`.
     #[serde(rename = "cl100k_base", alias = "cl100k")]
     Cl100kBase,
-    /// The table `o200k_base`.
     #[serde(rename = "o200k_base", alias = "o200k")]
     O200kBase,
 }
@@ -41,10 +39,8 @@ pub struct Size {
 impl Size {
     /// The size of two texts, one behind the other, where no token spans the joint.
     pub fn plus(&self, other: &Self) -> Self {
-        let mut sum = *self;
-        sum.bytes += other.bytes;
-        sum.tokens.iter_mut().zip(other.tokens).for_each(|(sum, tokens)| *sum += tokens);
-        sum
+        let tokens = std::array::from_fn(|place| self.tokens[place] + other.tokens[place]);
+        Self { bytes: self.bytes + other.bytes, tokens }
     }
 }
 
@@ -68,8 +64,7 @@ impl Counting {
         bpe.place().map_or(Self::Ratio(ratio), Self::Exact)
     }
 
-    /// Tokens of a text of this size. By a ratio: `ceil(bytes / chars_per_token)`, 0 for the empty text (published
-    /// formula).
+    /// Tokens of a text of this size. By a ratio: `ceil(bytes / chars_per_token)`, 0 for the empty text (published formula).
     pub fn tokens(self, size: &Size) -> u64 {
         match self {
             Self::Exact(place) => size.tokens[place].into(),

@@ -14,7 +14,6 @@ use toml_edit::{Document, Item, TableLike, Value};
 /// Why a text does not fit.
 #[derive(Debug)]
 pub struct TomlFault {
-    /// What is wrong.
     pub message: String,
     /// The bytes that it is about.
     pub span: Option<Range<usize>>,

@@ -1,5 +1,4 @@
-//! Values in the lines and cells of a text: how each is spelled so that it is read back as what it was, and which cells an
-//! array of objects has.
+//! Values in the lines and cells of a text: how each is spelled to be read back as what it was; cells of arrays of objects.
 //!
 //! A value is spelled as one would write it by hand: `null`, booleans and numbers as their literals, containers as compact
 //! JSON, a string as its bare text. A string that would be read as one of the others (`"1"`, `"null"`, `""`) or would not
@@ -60,20 +59,17 @@ pub fn read_name(text: &str) -> Option<String> {
     if !text.starts_with('"') {
         return fits_in_line(text).then(|| text.to_owned());
     }
-    match Json::parse(text) {
-        Ok(Json::String(name)) => Some(name),
-        _ => None,
-    }
+    if let Ok(Json::String(name)) = Json::parse(text) { Some(name) } else { None }
 }
 
-/// Appends the lines `key: value` of some members, with `key:` for `null`. No such line is empty or starts like a
-/// heading, a fence or a table row.
+/// Appends the lines `key: value` of some members, with `key:` for `null`. None starts like a heading, a fence or a table row.
 pub fn write_members<'a>(members: impl IntoIterator<Item = &'a (String, Json)>, out: &mut String) {
     for (key, value) in members {
-        if key.starts_with(['#', '`', '|']) || key.contains(": ") {
-            write_string(key, out);
+        let is_odd = key.starts_with(['#', '`', '|']) || key.contains(": ");
+        if is_odd {
+            write_string(key, out)
         } else {
-            write_name(key, out);
+            write_name(key, out)
         }
         out.push(':');
         if *value != Json::Null {
@@ -173,8 +169,32 @@ pub fn write_quoted(text: &str, out: &mut String) {
     out.extend(["\"", &text.replace('"', "\"\""), "\""]);
 }
 
+/// Appends a record of CSV, in quotes what holds one of these characters.
+pub fn write_record<'a>(fields: impl Iterator<Item = &'a str>, quoted: &[char], out: &mut String) {
+    for (index, field) in fields.enumerate() {
+        out.push_str(if index > 0 { "," } else { "" });
+        if field.contains(quoted) { write_quoted(field, out) } else { out.push_str(field) }
+    }
+    out.push('\n');
+}
+
+/// A field of CSV as it is read, quotes resolved.
+pub struct CsvField<'a> {
+    pub text: Cow<'a, str>,
+    pub quoted: bool,
+}
+
+/// The first field of a text, and what stands behind it; none if it is not quoted and no bare text.
+pub fn read_field(text: &str, is_bare: impl Fn(&str) -> bool) -> Option<(CsvField<'_>, &str)> {
+    if let Some(inner) = text.strip_prefix('"') {
+        return read_quoted(inner).map(|(text, behind)| (CsvField { text, quoted: true }, behind));
+    }
+    let (bare, behind) = text.split_at(memchr::memchr2(b',', b'\n', text.as_bytes()).unwrap_or(text.len()));
+    is_bare(bare).then_some((CsvField { text: Cow::Borrowed(bare), quoted: false }, behind))
+}
+
 /// Reads what [`write_quoted`] wrote, from behind its first quote: the text, and what stands behind the last quote.
-pub fn read_quoted(inner: &str) -> Option<(Cow<'_, str>, &str)> {
+fn read_quoted(inner: &str) -> Option<(Cow<'_, str>, &str)> {
     let mut from = 0;
     let end = loop {
         let quote = from + inner[from..].find('"')?;

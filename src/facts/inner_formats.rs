@@ -7,6 +7,7 @@ use memchr::{memchr_iter, memmem};
 
 use crate::base::body_shape::BodyShape;
 use crate::base::json::{Cursor, JsonFault, JsonKind};
+use crate::base::numbers::spelled;
 use crate::facts::shape::{NumberedLines, is_fence, is_table_row, is_table_rule, lines};
 
 /// Deepest value that is looked at; the body itself has depth 0 (published constant).
@@ -180,12 +181,9 @@ fn is_url_at(text: &[u8], colon: usize) -> bool {
 fn is_timestamp_at(text: &[u8], colon: usize) -> bool {
     let Some(start) = colon.checked_sub(13) else { return false };
     let Some(stamp) = text.get(start..start + 19) else { return false };
-    let number = |from: usize, to: usize| {
-        stamp[from..to]
-            .iter()
-            .try_fold(0_u32, |sum, byte| byte.is_ascii_digit().then(|| sum * 10 + u32::from(byte - b'0')))
+    let within = |from: usize, to: usize, low, high| {
+        spelled(&stamp[from..to]).is_some_and(|number| (low..=high).contains(&number))
     };
-    let within = |from, to, low, high| number(from, to).is_some_and(|number| (low..=high).contains(&number));
     stamp[16] == b':'
         && matches!(stamp[10], b' ' | b'T')
         && matches!((stamp[4], stamp[7]), (b'-', b'-') | (b'/', b'/'))
@@ -232,9 +230,8 @@ fn half_is_hex(chunk: &[u8]) -> bool {
     hex(3) & ((hex(0) & hex(1) & hex(2)) | (hex(4) & hex(5) & hex(6)))
 }
 
-/// Whether a maximal run of hex digits is a hash: a word of its own, of a length that hashes have (7 to 12 for an
-/// abbreviated one, 32, 40, 56, 64, 96 or 128), in one case, with digits and letters, and not a number with an exponent
-/// or a unit, a colour or an offset.
+/// Whether a maximal run of hex digits is a hash: a word of its own, of a length that hashes have (7 to 12 for an abbreviated
+/// one, 32, 40, 56, 64, 96 or 128), in one case, with digits and letters, no number with exponent or unit, colour or offset.
 fn is_hash(text: &[u8], start: usize, end: usize) -> bool {
     let run = &text[start..end];
     let length_fits = matches!(run.len(), 7..=12 | 32 | 40 | 56 | 64 | 96 | 128);
@@ -352,8 +349,7 @@ impl<'a> Lines<'a> {
             || (line.starts_with(b"goroutine ") && line.ends_with(b"]:"));
     }
 
-    /// Whether JSON starts there and nothing stands behind it on its last line. Failed attempts together read no more
-    /// than the text has.
+    /// Whether JSON starts there and nothing stands behind it on its last line. Failures together read no more than the text.
     fn json_starts_at(&mut self, start: usize) -> bool {
         if self.json_budget == 0 {
             return false;

@@ -1,5 +1,4 @@
-//! A JSON value as encodings must keep it: numbers by their spelling, keys in document order, and nothing that two readers
-//! could understand differently.
+//! A JSON value as encodings must keep it: numbers by their spelling, keys in document order, nothing readers disagree about.
 
 use crate::base::json::{Cursor, JsonFault, JsonKind, RawStr};
 
@@ -10,13 +9,11 @@ pub const DEPTH_MAX: usize = 128;
 #[derive(Clone, Debug)]
 pub enum Json {
     Null,
-    /// `true` or `false`
     Bool(bool),
     /// A number as it is spelled: `1`, `1.0` and `1e0` are three.
     Number(String),
     /// A text, escapes resolved.
     String(String),
-    /// The elements.
     Array(Vec<Json>),
     /// The members in document order; no key occurs twice.
     Object(Vec<(String, Json)>),

@@ -1,5 +1,4 @@
-//! What the published pipeline would have sent, losses included: only so that its claims can be shown beside the truth.
-//! Nothing here is ever counted as saved.
+//! What the published pipeline would have sent, losses included, shown beside the truth. Nothing of it counts as saved.
 //!
 //! Two things it would have rewritten are left alone, as they cannot be told from the text it would have read: numbers
 //! keep their spelling, and a body with a repeated key has no output.
@@ -7,7 +6,7 @@
 use std::collections::{BTreeSet, HashMap};
 
 use crate::base::body_shape::BodyShape;
-use crate::facts::cell::write_quoted;
+use crate::facts::cell::write_record;
 use crate::facts::json_tree::Json;
 use crate::facts::shape::{self, Description};
 
@@ -98,11 +97,7 @@ fn cells(line: &str) -> impl Iterator<Item = &str> {
 }
 
 fn write_row<'a>(cells: impl Iterator<Item = &'a str>, out: &mut String) {
-    for (index, cell) in cells.enumerate() {
-        out.push_str(if index > 0 { "," } else { "" });
-        if cell.contains([',', '"', '\n']) { write_quoted(cell, out) } else { out.push_str(cell) }
-    }
-    out.push('\n');
+    write_record(cells, &[',', '"', '\n'], out);
 }
 
 /// A value without quotes: nothing for `null`, a string as it reads, a container as compact JSON.
@@ -145,8 +140,7 @@ fn flat_kv(json: &Json, described: Description) -> Option<String> {
     Some(members.iter().map(|(key, value)| format!("{key}: {}\n", plain(value))).collect())
 }
 
-/// The largest array of objects as a table without its name, the other members as lines above it; `None` over
-/// `bytes_max`.
+/// The largest array of objects as a table without its name, the other members as lines above it; `None` over `bytes_max`.
 fn inner_table(json: &Json, bytes_max: usize) -> Option<String> {
     let members = json.as_object()?;
     let chosen = largest_array(members)?;

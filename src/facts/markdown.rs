@@ -5,8 +5,7 @@ use std::ops::Range;
 
 use pulldown_cmark::{Alignment, Event, Options, Parser, Tag};
 
-/// A pipe table. Two are equal if their cells and alignments are: blanks around cells and the number of dashes are
-/// layout, as is the line end of the last row.
+/// A pipe table. Two are equal if their cells and alignments are: blanks around cells, dashes and the last line end are layout.
 #[derive(Clone, PartialEq, Debug)]
 pub struct PipeTable {
     /// Alignment of each column.
@@ -27,7 +26,6 @@ pub enum MarkdownPart {
 /// A body as Markdown. Equal documents have the same texts, byte by byte, and the same tables between them.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Document {
-    /// Stretches in order.
     pub parts: Vec<MarkdownPart>,
 }
 
@@ -63,8 +61,7 @@ impl Document {
         self.parts.iter().any(|part| matches!(part, MarkdownPart::Table(_)))
     }
 
-    /// The same document with no blanks in its tables but one on each side of a cell: what this saves is saved by
-    /// trimming alone, and no encoding should take the credit for it.
+    /// The same document with no blanks in its tables but one on each side of a cell: no encoding takes the credit for that.
     pub fn tight(&self) -> String {
         let mut out = String::new();
         for part in &self.parts {
@@ -130,7 +127,6 @@ fn is_rule(line: &[u8]) -> bool {
 
 /// A table as the parser sees it.
 struct ParsedTable {
-    /// Its lines.
     range: Range<usize>,
     alignments: Vec<Alignment>,
     /// Where the cells are, without those that the parser dropped from ragged rows.
@@ -189,9 +185,8 @@ impl ParsedTable {
         Self { range: start..end, alignments, cells: Vec::new() }
     }
 
-    /// Reads the cells from the lines; none if they cannot be written down again from what was read: rows without pipes
-    /// at both ends, rows with another number of cells than the header, carriage returns, or cells that the parser
-    /// bounds differently.
+    /// Reads the cells from the lines; none if they cannot be written again from that: rows without pipes at both ends, rows
+    /// with another number of cells than the header, carriage returns, or cells that the parser bounds otherwise.
     fn read(&self, text: &str) -> Option<PipeTable> {
         let source = &text[self.range.clone()];
         if source.contains('\r') {

@@ -1,5 +1,4 @@
-//! The Arrow schema of the facts about bodies: one row per body and one per proven encoding. They belong to no log file,
-//! so they stand in segments of their own.
+//! The Arrow schema of the facts about bodies: one row per body and one per proven encoding. Their segments are their own.
 
 use std::collections::BTreeMap;
 
@@ -7,12 +6,10 @@ use arrow_array::RecordBatch;
 
 use crate::base::body_shape::{KeptLines, Showing};
 use crate::base::id::{Id, IdMap};
-use crate::base::names::Names;
+use crate::base::names::{Names, Sym};
 use crate::base::tokenizer::Size;
 use crate::facts::body_facts::{BodyFacts, Encoding, LineHashes, NearField, NearSignature};
-use crate::frames::columns::{
-    BatchColumns, Column, ColumnResult, RowSchema, blobs, field, fields, ids, part, texts, u8s, u32s,
-};
+use crate::frames::columns::{BatchColumns, Column, ColumnResult, RowSchema, field, fields, part};
 
 /// The tables, by the name of their files.
 pub const TABLES: [&str; 2] = ["bodies", "encodings"];
@@ -43,17 +40,12 @@ pub fn read_encodings(batches: &[RecordBatch], formats: &[&str], facts: &mut [Bo
     let numbers: BTreeMap<&str, u8> = formats.iter().zip(0..).map(|(&id, number)| (id, number)).collect();
     for columns in batches.iter().map(BatchColumns) {
         let mut names = Names::default();
-        let (body, format) = (columns.ids("body")?, columns.syms("format", &mut names)?);
-        let (depth, bytes) = (columns.u8("depth")?, columns.u32("bytes")?);
-        let (o200k, cl100k) = (columns.u32("tokens_o200k")?, columns.u32("tokens_cl100k")?);
-        let (kept, lost) = (columns.u8("kept")?, columns.blobs("lost")?);
-        for (row, format) in format.into_iter().enumerate() {
-            let known = numbers.get(names.text(format)).zip(place.get(&body.at(row)));
+        for EncodingRow { body, format, depth, size, kept, lost } in encodings().rows(&columns, &mut names)? {
+            let known = numbers.get(names.text(format)).zip(place.get(&body));
             let Some((&format, &place)) = known else { continue };
-            let size = Size { bytes: bytes.value(row), tokens: [o200k.value(row), cl100k.value(row)] };
-            let kept = KeptLines::from_number(kept.value(row));
-            facts[place].encodings.push(Encoding { format, depth: depth.value(row), size, kept });
-            unpack_lost(lost.value(row), format, &mut facts[place].texts);
+            let kept = KeptLines::from_repr(kept).unwrap_or_default();
+            facts[place].encodings.push(Encoding { format, depth, size, kept });
+            unpack_lost(&lost, format, &mut facts[place].texts);
         }
     }
     Ok(())
@@ -80,25 +72,40 @@ fn bodies() -> RowSchema<BodyFacts> {
         )
         .column("line_witnesses", (|row| row.lines.witnesses.clone(), |row, bytes| row.lines.witnesses = bytes))
         .column("line_sizes", (|row| row.lines.sizes.clone(), |row, bytes| row.lines.sizes = bytes))
-        .column("look", (|row| row.look as u8, |row, number| row.look = Showing::from_number(number)))
+        .column("look", (|row| row.look as u8, |row, number| row.look = Showing::from_repr(number).unwrap_or_default()))
         .column("texts", (|row| pack_hashes(&row.texts), |row, bytes: Vec<u8>| row.texts = unpack_hashes(&bytes)))
 }
 
+/// An encoding of a body as its table has it.
+#[derive(Clone, Default)]
+struct EncodingRow {
+    body: Id,
+    format: Sym,
+    depth: u8,
+    size: Size,
+    kept: u8,
+    lost: Vec<u8>,
+}
+
+fn encodings() -> RowSchema<EncodingRow> {
+    fields!(RowSchema::<EncodingRow>::new(), body, format, depth)
+        .column("bytes", field!(size.bytes))
+        .column("tokens_o200k", field!(size.tokens[0]))
+        .column("tokens_cl100k", field!(size.tokens[1]))
+        .column("kept", field!(kept))
+        .column("lost", (|row| row.lost.clone(), |row, lost| row.lost = lost))
+}
+
 fn encoding_columns(facts: &[&BodyFacts], formats: &[&str]) -> Vec<Column> {
-    let of_body = || facts.iter().flat_map(|row| row.encodings.iter().map(move |encoding| (row, encoding)));
-    let each = || of_body().map(|(body, encoding)| (body.body, encoding));
     let mut names = Names::default();
-    let symbols: Vec<_> = formats.iter().map(|id| names.intern(id)).collect();
-    vec![
-        ("body", ids(each().map(|(body, _)| body)), false),
-        ("format", texts(each().map(|(_, row)| symbols[row.format as usize]), &names), false),
-        ("depth", u8s(each().map(|(_, row)| row.depth)), false),
-        ("bytes", u32s(each().map(|(_, row)| row.size.bytes)), false),
-        ("tokens_o200k", u32s(each().map(|(_, row)| row.size.tokens[0])), false),
-        ("tokens_cl100k", u32s(each().map(|(_, row)| row.size.tokens[1])), false),
-        ("kept", u8s(each().map(|(_, row)| row.kept as u8)), false),
-        ("lost", blobs(of_body().map(|(body, row)| pack_lost(&body.texts, row.format))), false),
-    ]
+    let symbols: Vec<Sym> = formats.iter().map(|id| names.intern(id)).collect();
+    let of_body = facts.iter().flat_map(|facts| facts.encodings.iter().map(move |encoding| (facts, encoding)));
+    let rows = of_body.map(|(facts, &Encoding { format, depth, size, kept })| {
+        let lost = pack_lost(&facts.texts, format);
+        EncodingRow { body: facts.body, format: symbols[format as usize], depth, size, kept: kept as u8, lost }
+    });
+    let rows: Vec<EncodingRow> = rows.collect();
+    encodings().columns(&rows.iter().collect::<Vec<_>>(), &names)
 }
 
 /// Numbers of a packed list, little-endian.

@@ -20,10 +20,6 @@ pub type ColumnResult<T> = Result<T, ArrowError>;
 /// A column by name, and whether it may hold nulls.
 pub(super) type Column = (&'static str, ArrayRef, bool);
 
-pub(super) fn u8s(values: impl Iterator<Item = u8>) -> ArrayRef {
-    Arc::new(UInt8Array::from_iter_values(values))
-}
-
 pub(super) fn blobs(values: impl Iterator<Item = impl AsRef<[u8]>>) -> ArrayRef {
     Arc::new(BinaryArray::from_iter_values(values))
 }
@@ -32,11 +28,7 @@ pub(super) fn u32s(values: impl Iterator<Item = u32>) -> ArrayRef {
     Arc::new(UInt32Array::from_iter_values(values))
 }
 
-pub(super) fn u64s(values: impl Iterator<Item = u64>) -> ArrayRef {
-    Arc::new(UInt64Array::from_iter_values(values))
-}
-
-pub(super) fn ids(values: impl Iterator<Item = Id>) -> ArrayRef {
+fn ids(values: impl Iterator<Item = Id>) -> ArrayRef {
     let mut builder = FixedSizeBinaryBuilder::with_capacity(values.size_hint().0, 16);
     for id in values {
         builder.append_value(id.0).expect("an id has 16 bytes");
@@ -44,7 +36,7 @@ pub(super) fn ids(values: impl Iterator<Item = Id>) -> ArrayRef {
     Arc::new(builder.finish())
 }
 
-pub(super) fn texts(values: impl Iterator<Item = Sym>, names: &Names) -> ArrayRef {
+fn texts(values: impl Iterator<Item = Sym>, names: &Names) -> ArrayRef {
     let keys = UInt32Array::from_iter_values(values.map(|sym| sym.0));
     let texts: ArrayRef = Arc::new(StringArray::from_iter_values(names.texts()));
     Arc::new(DictionaryArray::<UInt32Type>::new(keys, texts))
@@ -54,18 +46,10 @@ pub(super) fn texts(values: impl Iterator<Item = Sym>, names: &Names) -> ArrayRe
 pub(super) struct BatchColumns<'a>(pub(super) &'a RecordBatch);
 
 impl BatchColumns<'_> {
-    pub(super) fn typed<T: Array + Clone + 'static>(
-        &self,
-        name: &str,
-        default: impl FnOnce(usize) -> T,
-    ) -> ColumnResult<T> {
+    fn typed<T: Array + Clone + 'static>(&self, name: &str, default: impl FnOnce(usize) -> T) -> ColumnResult<T> {
         let Some(column) = self.0.column_by_name(name) else { return Ok(default(self.0.num_rows())) };
         let typed = column.as_any().downcast_ref::<T>().cloned();
         typed.ok_or_else(|| ArrowError::SchemaError(format!("column {name} has type {}", column.data_type())))
-    }
-
-    pub(super) fn u8(&self, name: &str) -> ColumnResult<UInt8Array> {
-        self.typed(name, |rows| vec![0; rows].into())
     }
 
     pub(super) fn blobs(&self, name: &str) -> ColumnResult<BinaryArray> {
@@ -76,18 +60,13 @@ impl BatchColumns<'_> {
         self.typed(name, |rows| vec![0; rows].into())
     }
 
-    pub(super) fn u64(&self, name: &str) -> ColumnResult<UInt64Array> {
-        self.typed(name, |rows| vec![0; rows].into())
-    }
-
-    pub(super) fn ids(&self, name: &str) -> ColumnResult<Ids> {
-        let none = |rows| {
+    fn ids(&self, name: &str) -> ColumnResult<FixedSizeBinaryArray> {
+        self.typed(name, |rows| {
             FixedSizeBinaryArray::try_from_iter(std::iter::repeat_n([0_u8; 16], rows)).expect("all ids have 16 bytes")
-        };
-        self.typed(name, none).map(Ids)
+        })
     }
 
-    pub(super) fn syms(&self, name: &str, names: &mut Names) -> ColumnResult<Vec<Sym>> {
+    fn syms(&self, name: &str, names: &mut Names) -> ColumnResult<Vec<Sym>> {
         let rows = self.0.num_rows();
         let none = |rows: usize| {
             let texts: ArrayRef = Arc::new(StringArray::from(vec![""]));
@@ -104,16 +83,6 @@ impl BatchColumns<'_> {
                 *known[key].get_or_insert_with(|| names.intern(texts.value(key)))
             })
             .collect())
-    }
-}
-
-pub(super) struct Ids(FixedSizeBinaryArray);
-
-impl Ids {
-    pub(super) fn at(&self, row: usize) -> Id {
-        let mut id = Id::NONE;
-        id.0.copy_from_slice(self.0.value(row));
-        id
     }
 }
 
@@ -160,7 +129,10 @@ macro_rules! value {
 }
 
 value!(u8: UInt8Array, u16: UInt16Array, u32: UInt32Array, u64: UInt64Array, i64: Int64Array, f32: Float32Array, bool: BooleanArray);
-value!(Id, false, |values, _names| ids(values), |from, name, _names| from.ids(name), |column, row| column.at(row));
+value!(Id, false, |values, _names| ids(values), |from, name, _names| from.ids(name), |column, row| Id(column
+    .value(row)
+    .try_into()
+    .unwrap_or_default()));
 value!(Sym, false, |values, names| texts(values, names), |from, name, names| from.syms(name, names), |column, row| {
     column[row]
 });
@@ -209,8 +181,7 @@ impl<R: Clone + Default + 'static> RowSchema<R> {
         mut self,
         name: &'static str,
         known: fn(u8) -> Option<T>,
-        get: fn(&R) -> u8,
-        set: fn(&mut R, T),
+        (get, set): (fn(&R) -> u8, fn(&mut R, T)),
     ) -> Self {
         let write: Write<R> = Box::new(move |rows, names| u8::column(rows.iter().map(|row| get(row)), names));
         let read: ReadColumn<R> = Box::new(move |from, names, rows| {
@@ -289,4 +260,14 @@ macro_rules! part {
     };
 }
 
-pub(super) use {field, fields, part};
+/// The same of a field with a number.
+macro_rules! coded_part {
+    ($part:ident.$field:ident) => {
+        (
+            |row| row.$part.map_or(0, |part| part.$field as u8),
+            |row, value| row.$part.iter_mut().for_each(|part| part.$field = value),
+        )
+    };
+}
+
+pub(super) use {coded_part, field, fields, part};

@@ -1,5 +1,5 @@
-//! Contributions of people and pools of them as Parquet: tall tables of integer counts. Reading is strict, since such a
-//! file may come from anybody.
+//! Contributions of people and pools of them as Parquet: tall tables of integer counts. Reading is strict: a file may come
+//! from anybody.
 
 use std::sync::Arc;
 
@@ -24,8 +24,7 @@ pub const SCHEMA_VERSION: u32 = 1;
 const CONTRIBUTION: &str = "contribution";
 /// What a file says last of itself: the checksum of the rest.
 const CHECKSUM: &str = "checksum";
-/// Rows that are read at a time. A column can repeat a long text in every row, so that memory is bounded by this times the
-/// size of the file.
+/// Rows that are read at a time. A column can repeat a long text in every row: this times the size of the file bounds memory.
 const BATCH_ROWS: usize = 64;
 /// Longest text in a column, in bytes.
 pub const TEXT_BYTES_MAX: usize = 200;
@@ -46,13 +45,11 @@ pub struct CountSubject {
 /// A count.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Count {
-    /// What it is about.
     pub subject: CountSubject,
     /// What is counted.
     pub measure: String,
     /// Bin of a histogram or category; 0 for a plain number.
     pub bin: u32,
-    /// How many.
     pub count: i64,
 }
 
@@ -182,20 +179,23 @@ fn checksum<K: AsRef<str>>(said: &[(K, String)], batches: &[RecordBatch]) -> Str
         add(key.as_ref().as_bytes());
         add(value.as_bytes());
     }
-    for batch in batches {
-        for row in 0..batch.num_rows() {
-            for column in batch.columns() {
-                if let Some(texts) = column.as_string_opt::<i32>() {
-                    add(texts.value(row).as_bytes());
-                } else if let Some(ints) = column.as_primitive_opt::<Int32Type>() {
-                    add(&ints.value(row).to_le_bytes());
-                } else if let Some(longs) = column.as_primitive_opt::<Int64Type>() {
-                    add(&longs.value(row).to_le_bytes());
-                }
+    for (batch, row) in rows_of(batches) {
+        for column in batch.columns() {
+            if let Some(texts) = column.as_string_opt::<i32>() {
+                add(texts.value(row).as_bytes());
+            } else if let Some(ints) = column.as_primitive_opt::<Int32Type>() {
+                add(&ints.value(row).to_le_bytes());
+            } else if let Some(longs) = column.as_primitive_opt::<Int64Type>() {
+                add(&longs.value(row).to_le_bytes());
             }
         }
     }
     Id::pseudonym_of(parts).to_string()
+}
+
+/// Every row, as its batch and its place there.
+pub(super) fn rows_of(batches: &[RecordBatch]) -> impl Iterator<Item = (&RecordBatch, usize)> {
+    batches.iter().flat_map(|batch| (0..batch.num_rows()).map(move |row| (batch, row)))
 }
 
 /// Why a file is refused, in words that follow its name.
@@ -206,11 +206,8 @@ pub type ContributionResult<T> = std::result::Result<T, FileRefusal>;
 /// Reads a contribution of at most so many rows.
 pub fn read(bytes: Vec<u8>, rows_max: usize) -> ContributionResult<Contribution> {
     let (mut contribution, batches) = read_table(bytes, CONTRIBUTION, &count_columns(std::iter::empty()), rows_max)?;
-    for batch in &batches {
-        for row in 0..batch.num_rows() {
-            contribution.counts.push(count(batch, 0, row)?);
-        }
-    }
+    let counts = rows_of(&batches).map(|(batch, row)| count(batch, 0, row));
+    contribution.counts = counts.collect::<ContributionResult<_>>()?;
     Ok(contribution)
 }
 
@@ -231,17 +228,11 @@ pub(super) fn read_table(
 /// Reads a pool.
 pub fn read_pool(bytes: Vec<u8>, rows_max: usize) -> ContributionResult<Pool> {
     let table = table(bytes, "pool", &pooled_columns(&[]), rows_max)?;
-    let mut rows = Vec::new();
-    for batch in &table.batches {
-        for row in 0..batch.num_rows() {
-            rows.push(PooledCount {
-                week: text(batch, 0, row),
-                batch: small(batch, 1, row)?,
-                count: count(batch, 2, row)?,
-                people: batch.column(9).as_primitive::<Int64Type>().value(row),
-            });
-        }
-    }
+    let pooled = rows_of(&table.batches).map(|(batch, row)| {
+        let (count, people) = (count(batch, 2, row)?, batch.column(9).as_primitive::<Int64Type>().value(row));
+        Ok(PooledCount { week: text(batch, 0, row), batch: small(batch, 1, row)?, count, people })
+    });
+    let rows = pooled.collect::<ContributionResult<_>>()?;
     Ok(Pool { secret: table.said("secret").unwrap_or_default().to_owned(), rows })
 }
 

@@ -1,5 +1,4 @@
-//! Follow-up edges between tools: what they are counted from, and what is said about each; and calls as events of a process,
-//! with the pairs that follow each other.
+//! Follow-up edges between tools: what they are counted from, and what is said about each; and calls as events of a process.
 
 use std::collections::BTreeMap;
 
@@ -47,7 +46,6 @@ pub struct Activity {
     pub place: u64,
     /// Number of the turn within the chain.
     pub turn: u32,
-    /// Tool.
     pub tool: Sym,
     /// When it was asked.
     pub asked: Option<Millis>,
@@ -83,15 +81,12 @@ pub struct EdgeSum {
 /// How often a tool opens and closes contexts.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct EndSum {
-    /// Tool.
     pub tool: Sym,
-    /// Its calls.
     pub calls: u64,
     /// Contexts that begin with it (with a call of their first message).
     pub starts: u64,
     /// Contexts that end with it.
     pub ends: u64,
-    /// Sessions in which it was called.
     pub sessions: u64,
 }
 
@@ -113,7 +108,6 @@ pub struct EdgeSums {
 /// What an edge amounts to.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Edge {
-    /// The counts.
     pub sum: EdgeSum,
     /// Name of the earlier tool.
     pub from: String,

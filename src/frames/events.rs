@@ -1,7 +1,6 @@
 //! Recorded responses as a Polars frame, and the sums over it from which fingerprints are made.
 //!
-//! All sums are of whole numbers, apart for each sampling rate, so that they do not depend on the order in which threads
-//! add; the weights come in afterwards.
+//! All sums are of whole numbers, for each sampling rate, so that no order of threads changes them; weights come in afterwards.
 
 use crate::base::body_shape::BodyShape;
 use crate::base::error::Result;
@@ -27,7 +26,6 @@ type EventGroup = (Sym, u64, u32);
 /// Sums over the events of one endpoint that have the same weight, shape, layer and inner formats.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct EndpointSum {
-    /// Endpoint class.
     pub endpoint: Sym,
     /// Responses that each event stands for.
     pub weight: f64,
@@ -41,12 +39,10 @@ pub struct EndpointSum {
     pub bytes: u64,
     /// Tokens as they are.
     pub baseline: u64,
-    /// Tokens sent.
     pub sent: u64,
     /// Events that repeat an earlier one of their context and partition.
     pub repeats: u64,
-    /// Events of which nobody can tell what they repeat: no content hash was recorded, or images stand beside
-    /// the text.
+    /// Events of which nobody can tell what they repeat: no content hash was recorded, or images stand beside the text.
     pub unhashed: u64,
     /// Columns of Markdown tables, added up.
     pub columns: u64,
@@ -58,7 +54,6 @@ pub struct EndpointSum {
     pub stability: u64,
     /// Events whose key stability is known.
     pub stable: u64,
-    /// Events prefetched.
     pub prefetches: u64,
     /// Of these, used afterwards.
     pub prefetches_cited: u64,
@@ -71,12 +66,10 @@ adds_up!(
 /// When and in how many sessions an endpoint was called.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct EndpointSpan {
-    /// Endpoint class.
     pub endpoint: Sym,
     pub sessions: u64,
     /// First response, in milliseconds since 1970.
     pub first_ms: i64,
-    /// Last response.
     pub last_ms: i64,
 }
 
@@ -166,12 +159,8 @@ fn numbers_of(event: &RecordedEvent, [group, opens, repeats]: [u32; 3]) -> [u32;
         if is_array { (f64::from(event.key_stability) * STABILITY_PARTS).round() as u32 } else { 0 },
         is_array.into(),
         event.plan.prefetched.into(),
-        is_cited(event).into(),
+        (event.plan.prefetched && event.plan.cited == Some(true)).into(),
     ]
-}
-
-fn is_cited(event: &RecordedEvent) -> bool {
-    event.plan.prefetched && event.plan.cited == Some(true)
 }
 
 fn group_of(event: &RecordedEvent) -> EventGroup {

@@ -60,6 +60,7 @@ pub const SCHEMA_VERSION: u32 = 1;
 
 /// Writes a listing. The metadata holds `devboy.schema_version`, `devboy.tool_version` and what `about` adds.
 pub fn write_listing(out: &mut (impl Write + Send), listing: &Listing, about: &[(&str, String)]) -> Result<()> {
+    let is_nullable = |values: &ColumnValues| !matches!(values, ColumnValues::Texts(_));
     let columns = listing.columns.iter().map(|(name, values)| (*name, array(values), is_nullable(values)));
     write(out, RecordBatch::try_from_iter_with_nullable(columns), SCHEMA_VERSION, about)
 }
@@ -73,10 +74,6 @@ fn array(values: &ColumnValues) -> ArrayRef {
     }
 }
 
-fn is_nullable(values: &ColumnValues) -> bool {
-    !matches!(values, ColumnValues::Texts(_))
-}
-
 /// Version of the schema; it rises when a column is renamed, removed or changes its meaning.
 pub const PROJECTIONS_VERSION: u32 = 1;
 
@@ -86,10 +83,6 @@ pub fn write_projections(
     rows: &[MinedProjection],
     about: &[(&str, String)],
 ) -> Result<()> {
-    write(out, projections_batch(rows), PROJECTIONS_VERSION, about)
-}
-
-fn projections_batch(rows: &[MinedProjection]) -> ColumnResult<RecordBatch> {
     let texts = |of: fn(&MinedProjection) -> Option<&str>| -> ArrayRef {
         Arc::new(rows.iter().map(of).collect::<StringArray>())
     };
@@ -97,7 +90,7 @@ fn projections_batch(rows: &[MinedProjection]) -> ColumnResult<RecordBatch> {
         |of: fn(&MinedProjection) -> u64| -> ArrayRef { Arc::new(UInt64Array::from_iter_values(rows.iter().map(of))) };
     let floats =
         |of: fn(&MinedProjection) -> f64| -> ArrayRef { Arc::new(Float64Array::from_iter_values(rows.iter().map(of))) };
-    RecordBatch::try_from_iter_with_nullable([
+    let batch = RecordBatch::try_from_iter_with_nullable([
         ("from", texts(|row| Some(&row.from)), false),
         ("to", texts(|row| Some(&row.to)), false),
         ("argument", texts(|row| Some(&row.argument)), false),
@@ -117,13 +110,15 @@ fn projections_batch(rows: &[MinedProjection]) -> ColumnResult<RecordBatch> {
         ("sole", counts(|row| row.sole), false),
         ("p", floats(|row| row.p), false),
         ("held", texts(|row| row.held.map(|held| held.into_str())), true),
-    ])
+    ]);
+    write(out, batch, PROJECTIONS_VERSION, about)
 }
 
 /// Version of the schema; it rises when a column is renamed, removed or changes its meaning.
 pub const ENDPOINTS_VERSION: u32 = 1;
 
-/// Writes fingerprints; names of MCP servers are pseudonyms in them. The metadata holds `devboy.schema_version`, `devboy.tool_version` and what `about` adds.
+/// Writes fingerprints; names of MCP servers are pseudonyms in them. The metadata holds `devboy.schema_version`,
+/// `devboy.tool_version` and what `about` adds.
 pub fn write_endpoints(
     out: &mut (impl Write + Send),
     fingerprints: &[Fingerprint],

@@ -1,5 +1,4 @@
-//! What rules R1 to R7 read: endpoints, tools and the whole, each summed up from recorded responses. Every figure is
-//! weighted by one over the share that was recorded.
+//! What rules R1 to R7 read: endpoints, tools and the whole, summed up from responses, weighted by one over the recorded share.
 
 use serde::{Deserialize, Serialize};
 
@@ -52,7 +51,6 @@ pub struct Fingerprint {
     pub key_stability_mean: Option<f64>,
     /// First response.
     pub first_ms: Millis,
-    /// Last response.
     pub last_ms: Millis,
     /// Sessions in which it was called.
     pub sessions: u64,
@@ -89,9 +87,7 @@ impl Fingerprint {
 /// Tokens as they are and as sent, by the layer that decided. Nothing is clamped: a response may have grown.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct LayerTokens {
-    /// Tokens as they are.
     pub baseline: [f64; 4],
-    /// Tokens sent.
     pub sent: [f64; 4],
 }
 
@@ -228,7 +224,6 @@ pub struct EventProfile {
 /// Everything that rules R1 to R7 read.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Observed {
-    /// The whole.
     pub profile: EventProfile,
     /// Endpoints, by name.
     pub endpoints: Vec<Fingerprint>,

@@ -1,14 +1,13 @@
 //! The lake on disk: Parquet segments and a manifest, written so that a run killed at any moment, or a disk that fails at
 //! any step, leaves either the lake as it was or the lake as it should be.
 //!
-//! A [`Lake`] is what was found at one moment and never changes: a commit takes values, writes them, and returns the lake
-//! as it is then. It writes new segments under names that nobody refers to and replaces the manifest. Readers wait for
-//! nobody; a writer holds the lock while it writes, and starts from the lake as it finds it then. What no manifest refers
-//! to is swept away when nobody reads.
+//! A [`Lake`] is what was found at one moment and never changes: a commit takes values, writes them, and returns the lake as it
+//! is then. It writes new segments under names that nobody refers to and replaces the manifest. Readers wait for nobody; a
+//! writer holds the lock while it writes, and starts from the lake as it finds it then. The rest is swept away.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
-use std::io::{BufWriter, ErrorKind};
+use std::io::{BufWriter, ErrorKind, IntoInnerError};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -21,11 +20,11 @@ use rayon::prelude::*;
 use crate::base::files::{self, Growing};
 use crate::base::id::{Id, IdSet};
 use crate::base::names::{Names, Sym};
-use crate::base::seal::{Seal, kept_secret, secret_file};
+use crate::base::seal::{Seal, Way, kept_secret, secret_file};
 use crate::facts::body_facts::BodyFacts;
 use crate::frames::columns::ColumnResult;
 use crate::frames::manifest::{LakeSegment, Manifest, StoredSource, Unusable};
-use crate::frames::sealed::Way;
+
 use crate::frames::stored::{StoredTable, Unreadable};
 use crate::frames::tables::{TABLES, TaggedRows};
 use crate::frames::timelines::{Joined, PackedTimeline};
@@ -116,33 +115,30 @@ pub struct News<'a> {
     pub delta: &'a TaggedRows<'a>,
     /// Every live row by source, for when segments are merged.
     pub all: &'a TaggedRows<'a>,
-    /// What symbols in the rows mean.
     pub names: &'a Names,
     /// Facts about bodies that were not known before.
     pub facts: &'a [BodyFacts],
-    /// What made them.
     pub maker: Id,
     /// See [`crate::facts::body_facts::Encoding::format`].
     pub formats: &'a [&'a str],
     /// New values by source.
     pub values: &'a BTreeMap<u32, ValueRows>,
-    /// What symbols in the values mean.
     pub value_names: &'a Names,
 }
 
 /// The lake as it was found or left at one moment.
 #[derive(Clone, Debug)]
 pub struct Lake {
-    dir: PathBuf,
-    manifest: Arc<Manifest>,
+    pub dir: PathBuf,
+    pub manifest: Arc<Manifest>,
     /// Names the manifest on disk; [`Id::NONE`] if there is none that can be used.
     stamp: Id,
     /// Whether the manifest differs from that on disk.
     is_mended: bool,
-    /// What seals its hashes on disk.
     seal: Arc<Seal>,
-    /// Whether it was sealed by a secret that is gone: its rows still count, but nothing can be found in it by name.
-    is_foreign: bool,
+    /// Whether it was sealed by a secret that is gone: its rows still count as a whole, but nothing can be found in it by name
+    /// or added to it.
+    pub is_foreign: bool,
     /// While it lives, nothing that this lake refers to is swept away.
     share: Option<Arc<File>>,
     /// What there is to say about the state in which the lake was found.
@@ -150,9 +146,9 @@ pub struct Lake {
 }
 
 impl Lake {
-    /// Opens the lake in `dir`, making it if need be. Waits for nobody. An error if the directory cannot be made or
-    /// read, if others may write to it, if something else keeps a manifest in it, or if the lake was written by a later
-    /// devboy. Work goes on without a lake then.
+    /// Opens the lake in `dir`, making it if need be. Waits for nobody. An error if the directory cannot be made or read, if
+    /// others may write to it, if something else keeps a manifest in it, or if a later devboy wrote the lake. Work goes on
+    /// without it then.
     pub fn open(dir: &Path) -> Result<Self, String> {
         files::make_dir(dir).map_err(|cause| format!("making {}: {cause}", dir.display()))?;
         if let Some(why) = files::is_exposed(dir) {
@@ -193,13 +189,8 @@ impl Lake {
             }
         };
         let is_foreign = manifest.sealed_by != seal.check();
-        let manifest = Arc::new(manifest.renamed(|id| seal.open_id(id)));
+        let manifest = Arc::new(manifest.renamed(|id| seal.id(Way::FromDisk, id)));
         Ok(Self { dir: dir.to_owned(), manifest, stamp, is_mended: false, seal, is_foreign, share, note })
-    }
-
-    /// Whether it was sealed by a secret that is gone. It can be read as a whole; nothing can be added to it.
-    pub fn is_foreign(&self) -> bool {
-        self.is_foreign
     }
 
     /// An empty lake in its place, and what there is to say about that.
@@ -209,29 +200,15 @@ impl Lake {
             "the lake was sealed by another secret than {}: logs are read anew, deleted ones are lost",
             secret_file(&self.dir).display()
         );
-        (
-            Self { manifest: empty(&self.dir, &self.seal).into(), is_mended: true, is_foreign: false, ..self.clone() },
-            note,
-        )
-    }
-
-    /// Where it is.
-    pub fn dir(&self) -> &Path {
-        &self.dir
+        let manifest = empty(&self.dir, &self.seal).into();
+        (Self { manifest, is_mended: true, is_foreign: false, ..self.clone() }, note)
     }
 
     /// The lake without what is damaged, if that is the trouble and changes anything.
     #[must_use]
     pub fn mended(&self, trouble: &Trouble) -> Option<Self> {
-        match trouble {
-            Trouble::Damaged(damage) => Some(self.without(damage)).filter(|now| now.manifest != self.manifest),
-            Trouble::Overtaken | Trouble::Failed(_) => None,
-        }
-    }
-
-    /// Its table of contents.
-    pub fn manifest(&self) -> &Manifest {
-        &self.manifest
+        let Trouble::Damaged(damage) = trouble else { return None };
+        Some(self.without(damage)).filter(|now| now.manifest != self.manifest)
     }
 
     /// The lake as it is on disk now, if another run has changed it.
@@ -324,8 +301,7 @@ impl Lake {
         Ok(facts)
     }
 
-    /// Puts the facts of one segment behind others. Bodies come group by group, so that no more than a few of them stand in
-    /// memory twice.
+    /// Puts the facts of one segment behind others. Bodies come group by group, so that only a few stand in memory twice.
     fn load_body_segment(
         &self,
         segment: &LakeSegment,
@@ -342,8 +318,7 @@ impl Lake {
             .map_err(|cause| damaged(segment, encodings_table, &cause))
     }
 
-    /// What `make` makes of what the sources say for a timeline, by number of the source; of several readings of a source
-    /// the latest of which it makes something.
+    /// What `make` makes of what the sources say for a timeline, by number of the source; of several readings the latest.
     pub fn load_timelines<T: Send>(
         &self,
         make: &(dyn Fn(PackedTimeline<'_>) -> Option<T> + Sync),
@@ -409,17 +384,13 @@ impl Lake {
         waiting: &dyn Fn(),
     ) -> Result<Self, Trouble> {
         self.write(waiting, |base, next| {
-            let is_known = |stored: &StoredSource| {
-                let now = next.sources.get(&stored.key);
-                now.is_some_and(|now| {
-                    (now.timeline(), now.bytes, now.content) == (stored.timeline(), stored.bytes, stored.content)
-                })
-            };
+            let told = |source: &StoredSource| (source.timeline(), source.bytes, source.content);
+            let is_known = |stored: &StoredSource| next.sources.get(&stored.key).map(told) == Some(told(stored));
             let mut rows: Vec<PackedTimeline<'_>> =
                 news.into_iter().filter(|(stored, _)| is_known(stored)).map(|(_, row)| row).collect();
             if next.timeline_segments.len() >= SEGMENTS_MAX {
                 let fresh: BTreeSet<u32> = rows.iter().map(|row| row.source).collect();
-                let live = next.live_timelines();
+                let live: BTreeSet<u32> = next.sources.values().map(StoredSource::timeline).collect();
                 let is_wanted = |source: &u32| live.contains(source) && !fresh.contains(source);
                 rows.extend(base.load_timelines(&|row| is_wanted(&row.source).then(|| row.owned()))?.into_values());
                 rows.sort_by_key(|row| row.source);
@@ -458,7 +429,7 @@ impl Lake {
         self.remove_from(left_over);
         let mut manifest = Manifest::clone(&base.manifest);
         let text = change(base, &mut manifest).and_then(|()| {
-            let text = manifest.renamed(|id| self.seal.seal_id(id)).to_json();
+            let text = manifest.renamed(|id| self.seal.id(Way::ToDisk, id)).to_json();
             let path = self.dir.join(manifest::FILE_NAME);
             let replaced = files::replace(&path, &path.with_extension("tmp"), &text);
             replaced.map_err(|cause| failed("writing the lake in", &cause))?;
@@ -526,10 +497,8 @@ impl Lake {
             return Ok(());
         }
         let number = next.take_segment();
-        let make = |table: &str, part: usize| {
-            let facts = facts.chunks(bodies::GROUP_ROWS).nth(part)?;
-            Some(bodies::batch(table, facts, news.formats))
-        };
+        let groups: Vec<_> = facts.chunks(bodies::GROUP_ROWS).collect();
+        let make = |table: &str, part: usize| Some(bodies::batch(table, groups.get(part)?, news.formats));
         let tables = self.write_tables(number, &bodies::TABLES, &make)?;
         next.body_segments.push(LakeSegment { number, tables, maker: news.maker, ..LakeSegment::default() });
         Ok(())
@@ -586,11 +555,8 @@ impl Lake {
         let parts = segments.iter().flat_map(|segment| tables.iter().map(move |&table| (segment, table)));
         let parts = parts.filter(|(segment, table)| segment.tables.contains_key(*table));
         let read = parts.map(|(segment, table)| {
-            let batches = self.read_groups(segment, table, &|batch| Ok(batch.clone()))?;
-            batches
-                .into_iter()
-                .try_for_each(|batch| take(table, &batch))
-                .map_err(|cause| damaged(segment, table, &cause))
+            let mut batches = self.read_groups(segment, table, &|batch| Ok(batch.clone()))?.into_iter();
+            batches.try_for_each(|batch| take(table, &batch)).map_err(|cause| damaged(segment, table, &cause))
         });
         each_whole(read, |()| ())
     }
@@ -626,15 +592,15 @@ impl Lake {
         own_files(&self.dir).filter(is_later).for_each(|path| files::remove(&path));
     }
 
-    /// Removes what the manifest does not refer to, unless another run reads, which may be reading an older lake. What is
-    /// not removed now is tried again next time.
+    /// Removes what the manifest does not refer to, unless another run reads, perhaps an older lake. What stays is tried again.
     fn sweep(&self) {
         let Some(share) = &self.share else { return };
         if share.try_lock().is_ok() {
-            let segments = self.manifest.all_segments();
-            let wanted = segments
-                .flat_map(|segment| segment.tables.keys().map(|table| self.segment(segment.number, table)))
-                .collect::<BTreeSet<PathBuf>>();
+            let Manifest { segments, body_segments, timeline_segments, .. } = &*self.manifest;
+            let segments = segments.iter().chain(body_segments).chain(timeline_segments);
+            let files =
+                segments.flat_map(|LakeSegment { number, tables, .. }| tables.keys().map(|table| (*number, table)));
+            let wanted: BTreeSet<PathBuf> = files.map(|(number, table)| self.segment(number, table)).collect();
             own_files(&self.dir).filter(|path| !wanted.contains(path)).for_each(|path| files::remove(&path));
         }
         // Nobody can have begun to sweep in between: whoever does holds the writer's lock.
@@ -694,20 +660,13 @@ fn own_files(dir: &Path) -> impl Iterator<Item = PathBuf> {
 /// Whether devboy gave a file its name: a segment, an answer about the lake as it was, or a temporary file of either. A
 /// lake may share its directory with files of somebody else.
 fn is_own_name(name: &str) -> bool {
-    let segment = name.split_once('-').is_some_and(|(number, table)| {
-        let table = table.strip_suffix(".parquet");
-        number.len() == 6
-            && number.bytes().all(|b| b.is_ascii_digit())
-            && table.is_some_and(|table| {
-                let all = TABLES.iter().chain(&values::TABLES).chain(&bodies::TABLES).chain(&timelines::TABLES);
-                all.into_iter().any(|known| *known == table)
-            })
+    let mut tables = TABLES.iter().chain(&values::TABLES).chain(&bodies::TABLES).chain(&timelines::TABLES);
+    let parts = name.strip_suffix(".parquet").and_then(|name| name.split_once('-'));
+    let is_segment = parts.is_some_and(|(number, table)| {
+        number.len() == 6 && number.bytes().all(|b| b.is_ascii_digit()) && tables.any(|known| *known == table)
     });
-    let memo = || {
-        name.rsplit_once('.')
-            .is_some_and(|(stem, ending)| matches!(ending, "memo" | "tmp") && Id::from_hex(stem).is_some())
-    };
-    segment || memo() || name == "manifest.tmp"
+    let parts = name.rsplit_once('.').filter(|(_, ending)| matches!(*ending, "memo" | "tmp"));
+    is_segment || parts.is_some_and(|(stem, _)| Id::from_hex(stem).is_some()) || name == "manifest.tmp"
 }
 
 /// The tools of MCP servers among the calls.
@@ -718,32 +677,28 @@ fn mcp_tools(all: &TaggedRows<'_>, names: &Names) -> BTreeSet<String> {
     texts.map(str::to_owned).collect()
 }
 
-/// Rows of all tables.
 fn row_count(rows: &FileRows) -> u64 {
     (rows.chains.len() + rows.calls.len() + rows.messages.len() + rows.marks.len() + rows.sessions.len()) as u64
 }
 
 /// Batches of one schema as the groups of a new Parquet file; gives its checksum.
-fn write_batches(mut batches: impl Iterator<Item = ColumnResult<RecordBatch>>, path: &Path) -> Result<Id, String> {
-    let first = batches.next().ok_or("a table without rows")?.map_err(|cause| cause.to_string())?;
-    let level = ZstdLevel::try_new(1).map_err(|cause| cause.to_string())?;
+fn write_batches(
+    mut batches: impl Iterator<Item = ColumnResult<RecordBatch>>,
+    path: &Path,
+) -> Result<Id, Box<dyn std::error::Error>> {
+    let first = batches.next().ok_or("a table without rows")??;
     let mut properties = WriterProperties::builder()
-        .set_compression(Compression::ZSTD(level))
+        .set_compression(Compression::ZSTD(ZstdLevel::try_new(1)?))
         .set_statistics_enabled(EnabledStatistics::None);
     for column in HASH_COLUMNS {
         properties = properties.set_column_dictionary_enabled(column.into(), false);
     }
-    let file = Growing::begin(path).map_err(|cause| cause.to_string())?;
-    let mut writer =
-        ArrowWriter::try_new(BufWriter::with_capacity(PIECE_BYTES, file), first.schema(), Some(properties.build()))
-            .map_err(|cause| cause.to_string())?;
+    let file = BufWriter::with_capacity(PIECE_BYTES, Growing::begin(path)?);
+    let mut writer = ArrowWriter::try_new(file, first.schema(), Some(properties.build()))?;
     for batch in std::iter::once(Ok(first)).chain(batches) {
-        let written = batch
-            .map_err(|cause| cause.to_string())
-            .and_then(|batch| writer.write(&batch).and_then(|()| writer.flush()).map_err(|cause| cause.to_string()));
-        written?;
+        writer.write(&batch?)?;
+        writer.flush()?;
     }
-    let file = writer.into_inner().map_err(|cause| cause.to_string())?;
-    let file = file.into_inner().map_err(|cause| cause.error().to_string())?;
-    file.finish().map_err(|cause| cause.to_string())
+    let file = writer.into_inner()?.into_inner().map_err(IntoInnerError::into_error)?;
+    Ok(file.finish()?)
 }

@@ -7,7 +7,7 @@ use arrow_array::types::Int64Type;
 
 use crate::base::error::Result;
 use crate::frames::contribution::{
-    Contribution, ContributionResult, NamedColumns, about, encoded, longs, read_table, text, texts,
+    Contribution, ContributionResult, NamedColumns, about, encoded, longs, read_table, rows_of, text, texts,
 };
 
 /// A number that is not known, or that there is none of.
@@ -28,7 +28,6 @@ pub enum Number {
     InnerFormats,
     /// Columns of the Markdown table of the answer.
     Columns,
-    /// Bytes of the answer.
     Bytes,
     /// Tokens of the answer as it is.
     Baseline,
@@ -115,8 +114,7 @@ fn columns(calls: &[LightCall]) -> NamedColumns {
 /// Reads at most so many light rows; what is given with them is whose they are, without counts.
 pub fn read(bytes: Vec<u8>, rows_max: usize) -> ContributionResult<(Contribution, Vec<LightCall>)> {
     let (of, batches) = read_table(bytes, WHAT, &columns(&[]), rows_max)?;
-    let calls = batches.iter().flat_map(|batch| (0..batch.num_rows()).map(move |row| call(batch, row)));
-    Ok((of, calls.collect()))
+    Ok((of, rows_of(&batches).map(|(batch, row)| call(batch, row)).collect()))
 }
 
 fn call(batch: &RecordBatch, row: usize) -> LightCall {

@@ -1,8 +1,7 @@
 //! The lake's table of contents: which log files it knows, how far each was read, and which segments hold their rows.
 //!
 //! No path and no text of a log stands in it: files are named by pseudonym, and pseudonyms are sealed. It is replaced as a
-//! whole by a rename, so a reader sees the lake before a run or after it, never in between. Its second line is the checksum
-//! of the first.
+//! whole by a rename, so a reader sees the lake before a run or after it, never in between. Its second line has the checksum.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -51,14 +50,12 @@ pub struct StoredSource {
     /// Pseudonym of its canonical path.
     pub key: Id,
     /// Pseudonyms of the roots under which it was found.
-    pub roots: Vec<Id>,
+    pub roots: BTreeSet<Id>,
     /// Pseudonym of the name of its project directory.
     pub directory: Id,
     /// Size when it was read.
     pub bytes: u64,
-    /// Modification time when it was read.
     pub modified_ns: i64,
-    /// Status-change time when it was read.
     pub changed_ns: i64,
     /// Number of the file in its file system.
     pub inode: u64,
@@ -79,8 +76,8 @@ pub struct StoredSource {
 }
 
 impl StoredSource {
-    /// Number that its timeline carries. It stays when the file is read anew and is what it was: whoever wants other facts about its
-    /// bodies reads no timeline, and the log may be gone before anybody does.
+    /// Number that its timeline carries. It stays when the file is read anew and is what it was: whoever wants other facts
+    /// about its bodies reads no timeline, and the log may be gone before anybody does.
     pub fn timeline(&self) -> u32 {
         self.kept_timeline.unwrap_or(self.number)
     }
@@ -119,9 +116,7 @@ pub struct LakeSegment {
 pub struct Manifest {
     /// [`crate::base::seal::Seal::check`] of the secret that sealed the lake.
     pub sealed_by: u64,
-    /// Next number of a source.
     pub next_source: u32,
-    /// Next number of a segment.
     pub next_segment: u32,
     /// Segments in order.
     pub segments: Vec<LakeSegment>,
@@ -211,8 +206,7 @@ impl Manifest {
     #[must_use]
     pub fn renamed(&self, name: impl Fn(Id) -> Id) -> Self {
         let sources = self.sources.values().map(|source| {
-            let mut roots: Vec<Id> = source.roots.iter().map(|&root| name(root)).collect();
-            roots.sort_unstable();
+            let roots = source.roots.iter().map(|&root| name(root)).collect();
             let (key, directory, content) = (name(source.key), name(source.directory), name(source.content));
             (key, StoredSource { key, roots, directory, content, ..source.clone() })
         });
@@ -222,16 +216,6 @@ impl Manifest {
     /// Numbers of the live sources.
     pub fn live(&self) -> BTreeSet<u32> {
         self.sources.values().map(|source| source.number).collect()
-    }
-
-    /// Numbers of their timelines.
-    pub fn live_timelines(&self) -> BTreeSet<u32> {
-        self.sources.values().map(StoredSource::timeline).collect()
-    }
-
-    /// All segments of all kinds.
-    pub fn all_segments(&self) -> impl Iterator<Item = &LakeSegment> {
-        self.segments.iter().chain(&self.body_segments).chain(&self.timeline_segments)
     }
 }
 

@@ -8,7 +8,7 @@ use arrow_buffer::{Buffer, MutableBuffer};
 use arrow_schema::{ArrowError, DataType};
 
 use crate::base::id::Id;
-use crate::base::seal::Seal;
+use crate::base::seal::{Seal, Way};
 use crate::frames::columns::ColumnResult;
 use crate::frames::packed;
 
@@ -16,15 +16,6 @@ use crate::frames::packed;
 const HASHES_64: [&str; 1] = ["value"];
 /// Columns of 32-bit hashes.
 const HASHES_32: [&str; 1] = ["parent"];
-
-/// Which way a batch goes.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Way {
-    /// Hashes are sealed.
-    ToDisk,
-    /// Hashes are opened.
-    FromDisk,
-}
 
 /// The batch as it stands on disk, or as it was before. Hashes are turned where they stand if nobody else holds the
 /// batch: a single blob may be most of what is in memory.
@@ -36,8 +27,7 @@ pub(super) fn pass(batch: RecordBatch, seal: &Seal, way: Way) -> ColumnResult<Re
     RecordBatch::try_new(schema, columns)
 }
 
-/// Turns the ids and hashes of a packed timeline where they stand; rows of another edition are made anew and stay as they
-/// are.
+/// Turns the ids and hashes of a packed timeline where they stand; rows of another edition are made anew and stay as they are.
 pub(super) fn turn_packed(bytes: &mut [u8], seal: &Seal, way: Way) {
     let turn = Turn { seal, way };
     let Some((ids, hashes)) = packed::hash_places(bytes) else { return };
@@ -78,11 +68,11 @@ impl Turn<'_> {
             DataType::FixedSizeBinary(16) => self.ids(data(column).into())?,
             DataType::UInt64 if HASHES_64.contains(&name) => {
                 let hashes = UInt64Array::from(data(column));
-                Arc::new(hashes.unary::<_, arrow_array::types::UInt64Type>(|hash| self.wide(hash)))
+                Arc::new(hashes.unary::<_, arrow_array::types::UInt64Type>(|hash| self.seal.wide(self.way, hash)))
             }
             DataType::UInt32 if HASHES_32.contains(&name) => {
                 let hashes = UInt32Array::from(data(column));
-                Arc::new(hashes.unary::<_, arrow_array::types::UInt32Type>(|hash| self.narrow(hash)))
+                Arc::new(hashes.unary::<_, arrow_array::types::UInt32Type>(|hash| self.seal.narrow(self.way, hash)))
             }
             DataType::Binary => self.blobs(name, data(column).into())?,
             _ => column,
@@ -131,25 +121,14 @@ impl Turn<'_> {
     }
 
     fn id(self, bytes: &mut [u8]) {
-        turned(bytes, |id| match self.way {
-            Way::ToDisk => self.seal.seal_id(Id(id)).0,
-            Way::FromDisk => self.seal.open_id(Id(id)).0,
-        });
+        turned(bytes, |id| self.seal.id(self.way, Id(id)).0);
     }
 
     fn hash_64(self, bytes: &mut [u8]) {
-        turned(bytes, |hash| self.wide(u64::from_le_bytes(hash)).to_le_bytes());
+        turned(bytes, |hash| self.seal.wide(self.way, u64::from_le_bytes(hash)).to_le_bytes());
     }
 
     fn hash_32(self, bytes: &mut [u8]) {
-        turned(bytes, |hash| self.narrow(u32::from_le_bytes(hash)).to_le_bytes());
-    }
-
-    fn wide(self, hash: u64) -> u64 {
-        if self.way == Way::ToDisk { self.seal.seal_u64(hash) } else { self.seal.open_u64(hash) }
-    }
-
-    fn narrow(self, hash: u32) -> u32 {
-        if self.way == Way::ToDisk { self.seal.seal_u32(hash) } else { self.seal.open_u32(hash) }
+        turned(bytes, |hash| self.seal.narrow(self.way, u32::from_le_bytes(hash)).to_le_bytes());
     }
 }

@@ -1,5 +1,5 @@
-//! Brings what is known of the logs up to date: which files are new, grown, rewritten, moved or gone, what has to be
-//! read of them, and what the lake keeps.
+//! Brings what is known of the logs up to date: which files are new, grown, rewritten, moved or gone, what is read of them,
+//! and what the lake keeps.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -48,12 +48,9 @@ pub enum FileUpdate {
 
 /// A file on disk with what is stored about it.
 pub struct KnownFile {
-    /// The file.
     pub path: PathBuf,
     pub stored: StoredSource,
-    /// How it was brought up to date.
     pub fate: FileUpdate,
-    /// Bytes read in this run.
     pub bytes_read: u64,
 }
 
@@ -64,15 +61,10 @@ pub struct SyncTally {
     pub files: u64,
     /// Their size, and that of standard input.
     pub bytes: u64,
-    /// See [`FileUpdate::New`].
     pub new: u64,
-    /// See [`FileUpdate::Grown`].
     pub grown: u64,
-    /// See [`FileUpdate::Rewritten`].
     pub rewritten: u64,
-    /// See [`FileUpdate::Studied`].
     pub studied: u64,
-    /// See [`FileUpdate::Unchanged`].
     pub unchanged: u64,
     /// Bytes read in this run.
     pub bytes_read: u64,
@@ -97,17 +89,13 @@ impl SyncTally {
 
 /// What there is to bring up to date, and with what.
 pub struct SyncScope<'a> {
-    /// The files on disk.
     pub listing: &'a LogListing,
     /// The names of the roots, in the order of the listing's.
     pub roots: &'a [RootNames],
     /// What a light reading needs to know.
     pub guide: ExtractionGuide<'a>,
-    /// Names what makes the rows and facts.
     pub maker: Maker,
-    /// How bodies are written in other ways.
     pub params: Params,
-    /// The workers.
     pub pool: &'a rayon::ThreadPool,
     /// Whether progress may be shown.
     pub progress: bool,
@@ -135,10 +123,8 @@ pub struct Want {
 /// Rows of every known source, by its number.
 #[derive(Default)]
 pub struct Loaded {
-    /// What symbols in the rows mean.
     pub names: Names,
     pub rows: BTreeMap<u32, FileRows>,
-    /// What symbols in the values mean.
     pub value_names: Names,
     /// Values that were read in this run and that the lake does not hold.
     pub values: BTreeMap<u32, ValueRows>,
@@ -171,7 +157,7 @@ pub struct UpToDate {
 /// from the logs, a lake that another run changed is looked at again, and one that cannot be read is done without.
 pub fn bring_up_to_date(scope: &SyncScope<'_>, mut lake: Option<Lake>, want: Want) -> UpToDate {
     let (mut notes, mut overtaken, mut mended, mut writes) = (Vec::new(), 0, 0, true);
-    if let Some(foreign) = lake.as_ref().filter(|lake| lake.is_foreign()) {
+    if let Some(foreign) = lake.as_ref().filter(|lake| lake.is_foreign) {
         // Which of its rows belong to which log cannot be told. Where there is no log, all of them are what is left.
         writes = !scope.listing.files.is_empty();
         if writes {
@@ -209,7 +195,7 @@ pub fn bring_up_to_date(scope: &SyncScope<'_>, mut lake: Option<Lake>, want: Wan
                 lake = Some(now);
             }
             Trouble::Damaged(_) | Trouble::Failed(_) => {
-                let gone = now.manifest().sources.len();
+                let gone = now.manifest.sources.len();
                 notes.push(format!(
                     "working without the lake ({trouble}): of {} that it knows, those that are no longer on disk are missing",
                     numbers::counted(gone as u64, "file")
@@ -222,7 +208,7 @@ pub fn bring_up_to_date(scope: &SyncScope<'_>, mut lake: Option<Lake>, want: Wan
 /// Says how many logs that are no longer on disk were in the damaged part of a lake.
 fn told_of_lost(scope: &SyncScope<'_>, before: &Lake, after: &Lake) -> Option<String> {
     let listed: BTreeSet<Id> = scope.listing.files.iter().map(source_key).collect();
-    let (before, after) = (&before.manifest().sources, &after.manifest().sources);
+    let (before, after) = (&before.manifest.sources, &after.manifest.sources);
     let lost: Vec<&StoredSource> =
         before.values().filter(|source| !after.contains_key(&source.key) && !listed.contains(&source.key)).collect();
     let here = lost.iter().filter(|source| scope.is_ours(source)).count();
@@ -252,10 +238,9 @@ fn attempt(
     let anew: BTreeSet<u32> = plans.iter().filter_map(FilePlan::read_anew).collect();
     let lake_of_rows = lake.filter(|_| want.rows || is_read);
     load(scope, lake_of_rows, &mut loaded, &|number| !anew.contains(&number))?;
-    let held = match lake.filter(|_| (is_read || want.bodies) && tier != 0) {
-        Some(lake) => scope.pool.install(|| lake.load_bodies(&encode::ids(), scope.maker.facts))?,
-        None => Vec::new(),
-    };
+    let lake_of_bodies = lake.filter(|_| (is_read || want.bodies) && tier != 0);
+    let held = lake_of_bodies.map(|lake| scope.pool.install(|| lake.load_bodies(&encode::ids(), scope.maker.facts)));
+    let held = held.transpose()?.unwrap_or_default();
     let tier = if is_read { tier_with(tier, &held) } else { tier };
     let counted = held.iter().filter(|facts| facts.counted & tier == tier);
     let analysis = AnalysisPool::new(tier, scope.params, counted.map(|facts| facts.body));
@@ -272,8 +257,7 @@ fn attempt(
         None => false,
     };
     known.lake = known.lake.or_else(|| lake.cloned());
-    // What was made for the first time and the lake keeps now is let go of until somebody asks: it may be most of what is in
-    // memory.
+    // What the lake keeps now is let go of until somebody asks: it may be most of what is in memory.
     if want.bodies || !is_kept || !held.is_empty() {
         known.bodies = Some(with_known(facts, held));
     } else if !facts.is_empty() {
@@ -281,8 +265,8 @@ fn attempt(
         allocator::give_back_small_blocks();
     }
     known.loaded = (want.rows || is_read).then_some(loaded);
-    known.kept = match lake.filter(|lake| lake.is_foreign()) {
-        Some(lake) => lake.manifest().sources.values().cloned().collect(),
+    known.kept = match lake.filter(|lake| lake.is_foreign) {
+        Some(lake) => lake.manifest.sources.values().cloned().collect(),
         None => stored.kept(scope, &plans),
     };
     Ok(known)
@@ -380,7 +364,6 @@ fn counted_tier(scope: &SyncScope<'_>, known: &StoredSource) -> u8 {
     if known.maker.facts == scope.maker.facts { known.tier } else { 0 }
 }
 
-/// What has to happen with one file.
 struct FilePlan<'a> {
     key: Id,
     roots: RootNames,
@@ -447,8 +430,6 @@ fn plan<'a>(scope: &SyncScope<'a>, stored: &mut StoredFiles, without_lake: bool,
             (Some(known), _) if !scope.roots[file.root].iter().any(|name| known.roots.contains(name)) => {
                 let before = moved(stored, known.content, known.bytes);
                 known.roots.extend(before.into_iter().flat_map(|before| before.roots));
-                known.roots.sort_unstable();
-                known.roots.dedup();
             }
             _ => {}
         }
@@ -461,17 +442,8 @@ fn plan<'a>(scope: &SyncScope<'a>, stored: &mut StoredFiles, without_lake: bool,
         let content = digest.map_or(same, |digest| digest.whole);
         let directory = Id::pseudonym(slug(&directory_of(file, scope.listing)).as_bytes());
         let named = !without_lake && content == Id::NONE;
-        plans.push(FilePlan {
-            key,
-            roots: scope.roots[file.root],
-            directory,
-            file,
-            known,
-            content,
-            named,
-            fate,
-            failure,
-        });
+        let roots = scope.roots[file.root];
+        plans.push(FilePlan { key, roots, directory, file, known, content, named, fate, failure });
     }
     plans
 }
@@ -489,7 +461,7 @@ fn digests(
             let known = stored.sources.get(key);
             let is_certain = without_lake
                 || match known {
-                    Some(known) => stamp(known) == stamp_of(file),
+                    Some(known) => is_as_known(file, known),
                     // Nothing to compare it with: it is new, and is named while it is read.
                     None => !gone_bytes.contains(&file.bytes) && Job::of(file).is_one_piece(),
                 };
@@ -500,16 +472,12 @@ fn digests(
 }
 
 /// What tells without reading it that a file is what it was.
-fn stamp(known: &StoredSource) -> (u64, i64, i64, u64) {
-    (known.bytes, known.modified_ns, known.changed_ns, known.inode)
+fn is_as_known(file: &LogFile, known: &StoredSource) -> bool {
+    let StoredSource { bytes, modified_ns, changed_ns, inode, .. } = *known;
+    (file.bytes, file.modified_ns, file.changed_ns, file.inode) == (bytes, modified_ns, changed_ns, inode)
 }
 
-fn stamp_of(file: &LogFile) -> (u64, i64, i64, u64) {
-    (file.bytes, file.modified_ns, file.changed_ns, file.inode)
-}
-
-/// What becomes of a file of which something is known. `start` is the hash of as much of it as was read then, if its
-/// content is in doubt.
+/// What becomes of a known file. `start` is the hash of as much of it as was read then, if its content is in doubt.
 fn fate(scope: &SyncScope<'_>, file: &LogFile, known: &StoredSource, start: Option<Id>, tier: u8) -> FileUpdate {
     let is_same_start = start.is_none_or(|start| start == known.content);
     let has_grown = file.bytes > known.bytes;
@@ -544,8 +512,8 @@ pub fn directory_of(file: &LogFile, listing: &LogListing) -> String {
     first.or(own.and_then(Path::file_name)).map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
 }
 
-/// A project name as Claude Code spells its directory, in lower case: it keeps ASCII letters and digits, and has a dash for
-/// every other unit of UTF-16.
+/// A project name as Claude Code spells its directory, in lower case: ASCII letters and digits, and a dash for any other unit
+/// of UTF-16.
 pub fn slug(text: &str) -> String {
     let letter = |unit| char::from_u32(u32::from(unit)).filter(char::is_ascii_alphanumeric);
     text.encode_utf16().map(|unit| letter(unit).map_or('-', |letter| letter.to_ascii_lowercase())).collect()
@@ -612,8 +580,7 @@ impl Joined<'_, '_> {
         self.stored.sources.insert(plan.key, source);
     }
 
-    /// What is known of a file that stands: of one that is read anew nothing but where it was, and its timeline if it begins
-    /// as it did.
+    /// What stands of a known file: of one that is read anew only where it was, and its timeline if it begins as before.
     fn source(&mut self, plan: &FilePlan<'_>) -> StoredSource {
         match (&plan.known, plan.fate) {
             (Some(known), FileUpdate::Unchanged | FileUpdate::Grown) => known.clone(),
@@ -637,8 +604,39 @@ impl Joined<'_, '_> {
             source.maker = self.scope.maker;
             source.tier = self.tier;
         }
-        let rows = take_over(reading, source, plan, self.loaded, self.scope.guide);
+        let rows = self.take_over(plan, reading, source);
         self.delta.push((source.number, rows));
+    }
+
+    /// Joins a reading to the rows of its source; returns what is new of them, if not all is.
+    fn take_over(&mut self, plan: &FilePlan<'_>, reading: FileReading, source: &mut StoredSource) -> Option<FileRows> {
+        let (loaded, guide) = (&mut *self.loaded, self.scope.guide);
+        let symbols = loaded.names.absorb(&reading.trace.names);
+        let rows = loaded.rows.entry(source.number).or_default();
+        let added = if source.readings == 0 {
+            rows.append(reading.trace.rows, &symbols, &source.counters);
+            None
+        } else {
+            let known_chains = rows.chains.len();
+            let mut added = FileRows { chains: rows.chains.clone(), ..FileRows::default() };
+            added.append(reading.trace.rows, &symbols, &source.counters);
+            added.chains.drain(..known_chains);
+            rows.extend(&added);
+            Some(added)
+        };
+        let symbols = loaded.value_names.absorb(&reading.trace.value_names);
+        let values = loaded.values.entry(source.number).or_default();
+        values.append(reading.trace.values, &symbols, source.counters.blocks);
+        if plan.fate == FileUpdate::Grown {
+            // The call of an answer may have been read in an earlier run.
+            let names = &loaded.names;
+            values.drop_lists(&rows.calls, |tool, list| !guide.values.keeps(names.text(tool), list));
+        }
+        Arc::make_mut(&mut source.counters).append(reading.trace.counters);
+        source.open_tail = reading.open_tail;
+        source.readings += 1;
+        source.bytes = plan.file.bytes;
+        added
     }
 }
 
@@ -653,11 +651,7 @@ fn stamp_source(source: &mut StoredSource, plan: &FilePlan<'_>, named: Option<Id
         true => Default::default(),
         false => (named.unwrap_or(plan.content), *modified_ns, *changed_ns, *inode),
     };
-    for root in plan.roots {
-        if let Err(place) = source.roots.binary_search(&root) {
-            source.roots.insert(place, root);
-        }
-    }
+    source.roots.extend(plan.roots);
 }
 
 /// A file that could not be read: what was known of it before stands, and the next run tries again.
@@ -673,43 +667,6 @@ fn unreadable(plan: &FilePlan<'_>, stored: &mut StoredFiles) -> KnownFile {
     KnownFile { path: plan.file.path.clone(), stored: source, fate, bytes_read: 0 }
 }
 
-/// Joins a reading to the rows of its source; returns what is new of them, if not all is.
-fn take_over(
-    reading: FileReading,
-    source: &mut StoredSource,
-    plan: &FilePlan<'_>,
-    loaded: &mut Loaded,
-    guide: ExtractionGuide<'_>,
-) -> Option<FileRows> {
-    let symbols = loaded.names.absorb(&reading.trace.names);
-    let rows = loaded.rows.entry(source.number).or_default();
-    let added = if source.readings == 0 {
-        rows.append(reading.trace.rows, &symbols, &source.counters);
-        None
-    } else {
-        let known_chains = rows.chains.len();
-        let mut added = FileRows { chains: rows.chains.clone(), ..FileRows::default() };
-        added.append(reading.trace.rows, &symbols, &source.counters);
-        added.chains.drain(..known_chains);
-        rows.extend(&added);
-        Some(added)
-    };
-    let symbols = loaded.value_names.absorb(&reading.trace.value_names);
-    let values = loaded.values.entry(source.number).or_default();
-    values.append(reading.trace.values, &symbols, source.counters.blocks);
-    if plan.fate == FileUpdate::Grown {
-        // The call of an answer may have been read in an earlier run.
-        let names = &loaded.names;
-        values.drop_lists(&rows.calls, |tool, list| !guide.values.keeps(names.text(tool), list));
-    }
-    Arc::make_mut(&mut source.counters).append(reading.trace.counters);
-    source.open_tail = reading.open_tail;
-    source.readings += 1;
-    source.bytes = plan.file.bytes;
-    added
-}
-
-/// What the lake knows of files.
 struct StoredFiles {
     sources: BTreeMap<Id, StoredSource>,
     next_source: u32,
@@ -718,7 +675,7 @@ struct StoredFiles {
 impl StoredFiles {
     fn of(lake: Option<&Lake>) -> Self {
         let Some(lake) = lake else { return Self { sources: BTreeMap::new(), next_source: 1 } };
-        Self { sources: lake.manifest().sources.clone(), next_source: lake.manifest().next_source }
+        Self { sources: lake.manifest.sources.clone(), next_source: lake.manifest.next_source }
     }
 
     fn fresh(&mut self) -> StoredSource {
@@ -727,10 +684,9 @@ impl StoredFiles {
         StoredSource { number, ..StoredSource::default() }
     }
 
-    /// Keys of sources whose files are gone, by content and size: a new file with such a content was moved. What lies
-    /// outside of the roots of this run is not gone, and nothing is where a place cannot be looked into; one that is not there any
-    /// more may have been moved as a whole. What was once found under one of its roots is gone from there, whatever folders of it
-    /// were asked about as well.
+    /// Keys of sources whose files are gone, by content and size: a new file with such a content was moved. What lies outside
+    /// of the roots of this run is not gone, and nothing is where a place cannot be looked into; one that is not there any
+    /// more may have been moved as a whole. What was once found under one of its roots is gone from there.
     fn gone(&self, scope: &SyncScope<'_>) -> BTreeMap<(Id, u64), Vec<Id>> {
         if !scope.listing.unreadable.is_empty() {
             return BTreeMap::new();

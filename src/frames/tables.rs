@@ -9,7 +9,7 @@ use arrow_array::RecordBatch;
 
 use crate::base::body_shape::Showing;
 use crate::base::names::Names;
-use crate::frames::columns::{BatchColumns, ColumnResult, RowSchema, field, fields, part};
+use crate::frames::columns::{BatchColumns, ColumnResult, RowSchema, coded_part, field, fields, part};
 use crate::logs::trace::{
     CallRow, ChainKey, FileRows, MarkKind, MarkRow, MessageRow, Place, ResultKind, SessionRow, Status, ToolResult,
     ToolUse,
@@ -92,7 +92,7 @@ fn scatter<R>(
 
 fn chains() -> RowSchema<ChainKey> {
     let schema = fields!(RowSchema::<ChainKey>::new(), session, agent);
-    schema.coded("place", Place::from_repr, |row| row.place as u8, |row, place| row.place = place)
+    schema.coded("place", Place::from_repr, (|row| row.place as u8, |row, place| row.place = place))
 }
 
 fn calls() -> RowSchema<CallRow> {
@@ -116,12 +116,7 @@ fn calls() -> RowSchema<CallRow> {
         .column("handle_bytes", part!(asked.handle.bytes))
         .column("handle_o200k", part!(asked.handle.tokens[0]))
         .column("handle_cl100k", part!(asked.handle.tokens[1]))
-        .coded(
-            "showing",
-            |number| Some(Showing::from_number(number)),
-            |row| row.asked.map_or(0, |half| half.showing as u8),
-            |row, showing| row.asked.iter_mut().for_each(|half| half.showing = showing),
-        )
+        .coded("showing", |number| Some(Showing::from_repr(number).unwrap_or_default()), coded_part!(asked.showing))
         .column("first_line", part!(asked.lines[0]))
         .column("line_count", part!(asked.lines[1]))
         .column(
@@ -136,18 +131,8 @@ fn calls() -> RowSchema<CallRow> {
         .column("chars", part!(answered.chars))
         .column("bytes", part!(answered.bytes))
         .column("body", part!(answered.body))
-        .coded(
-            "kind",
-            ResultKind::from_repr,
-            |row| row.answered.map_or(0, |half| half.kind as u8),
-            |row, kind| row.answered.iter_mut().for_each(|half| half.kind = kind),
-        )
-        .coded(
-            "status",
-            Status::from_repr,
-            |row| row.answered.map_or(0, |half| half.status as u8),
-            |row, status| row.answered.iter_mut().for_each(|half| half.status = status),
-        )
+        .coded("kind", ResultKind::from_repr, coded_part!(answered.kind))
+        .coded("status", Status::from_repr, coded_part!(answered.status))
         .column("shape", part!(answered.shape))
 }
 
@@ -160,7 +145,7 @@ fn messages() -> RowSchema<MessageRow> {
 
 fn marks() -> RowSchema<MarkRow> {
     let schema = fields!(RowSchema::<MarkRow>::new(), record);
-    let schema = schema.coded("kind", MarkKind::from_repr, |row| row.kind as u8, |row, kind| row.kind = kind);
+    let schema = schema.coded("kind", MarkKind::from_repr, (|row| row.kind as u8, |row, kind| row.kind = kind));
     fields!(schema, id, other, chain, ts)
 }
 

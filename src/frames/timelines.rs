@@ -1,5 +1,4 @@
-//! The Arrow schema of timelines: the records of a file, packed ([`crate::frames::packed`]), in one row, or in several if
-//! they are long. They are read only by who replays a policy.
+//! The Arrow schema of timelines: the records of a file, packed ([`crate::frames::packed`]), in one row, or several if long.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -7,7 +6,9 @@ use std::ops::Range;
 use arrow_array::RecordBatch;
 
 use crate::base::id::Id;
-use crate::frames::columns::{BatchColumns, ColumnResult, blobs, ids, u32s, u64s};
+use crate::base::names::Names;
+use crate::frames::columns::{BatchColumns, ColumnResult, RowSchema, blobs, field, fields};
+use crate::frames::packed;
 
 /// The table, by the name of its files.
 pub const TABLES: [&str; 1] = ["timelines"];
@@ -61,29 +62,41 @@ pub fn groups(files: &[PackedTimeline<'_>]) -> Vec<Vec<TimelineSlice>> {
     groups
 }
 
+/// A row of the table but for the bytes, which are not copied.
+#[derive(Clone, Default)]
+struct SliceRow {
+    source: u32,
+    bytes: u64,
+    words: Id,
+    /// Bytes of the file that stand in rows before it, and in rows behind it.
+    earlier: u64,
+    later: u64,
+}
+
+fn slices() -> RowSchema<SliceRow> {
+    fields!(RowSchema::<SliceRow>::new(), source, bytes, words, earlier, later)
+}
+
 /// The batch of a group.
 pub fn batch(files: &[PackedTimeline<'_>], group: &[TimelineSlice]) -> ColumnResult<RecordBatch> {
-    let each = || group.iter().map(|(file, place)| (&files[*file], place));
-    RecordBatch::try_from_iter_with_nullable(vec![
-        ("source", u32s(each().map(|(file, _)| file.source)), false),
-        ("bytes", u64s(each().map(|(file, _)| file.bytes)), false),
-        ("words", ids(each().map(|(file, _)| file.words)), false),
-        ("earlier", u64s(each().map(|(_, place)| place.start as u64)), false),
-        ("later", u64s(each().map(|(file, place)| (file.rows.len() - place.end) as u64)), false),
-        ("packed", blobs(each().map(|(file, place)| &file.rows[place.clone()])), false),
-    ])
+    let rows = group.iter().map(|(file, place)| {
+        let PackedTimeline { source, bytes, words, ref rows } = files[*file];
+        SliceRow { source, bytes, words, earlier: place.start as u64, later: (rows.len() - place.end) as u64 }
+    });
+    let rows: Vec<SliceRow> = rows.collect();
+    let packed = blobs(group.iter().map(|(file, place)| &files[*file].rows[place.clone()]));
+    let columns = slices().columns(&rows.iter().collect::<Vec<_>>(), &Names::default());
+    RecordBatch::try_from_iter_with_nullable(columns.into_iter().chain([(packed::COLUMN, packed, false)]))
 }
 
 /// Hands on the rows of a batch, each with the bytes of its file that stand in earlier and in later rows.
 pub fn read(batch: &RecordBatch, each: &mut dyn FnMut(PackedTimeline<'_>, (u64, u64))) -> ColumnResult<()> {
     let columns = BatchColumns(batch);
-    let (source, bytes) = (columns.u32("source")?, columns.u64("bytes")?);
-    let (earlier, later) = (columns.u64("earlier")?, columns.u64("later")?);
-    let (words, rows) = (columns.ids("words")?, columns.blobs("packed")?);
-    for row in 0..batch.num_rows() {
-        let (source, bytes, words) = (source.value(row), bytes.value(row), words.at(row));
-        let packed = PackedTimeline { source, bytes, words, rows: Cow::Borrowed(rows.value(row)) };
-        each(packed, (earlier.value(row), later.value(row)));
+    let packed = columns.blobs(packed::COLUMN)?;
+    let rows = slices().rows(&columns, &mut Names::default())?;
+    for (place, SliceRow { source, bytes, words, earlier, later }) in rows.into_iter().enumerate() {
+        let rows = Cow::Borrowed(packed.value(place));
+        each(PackedTimeline { source, bytes, words, rows }, (earlier, later));
     }
     Ok(())
 }
@@ -93,8 +106,7 @@ pub fn read(batch: &RecordBatch, each: &mut dyn FnMut(PackedTimeline<'_>, (u64, 
 pub struct Joined<'a>(Option<PackedTimeline<'a>>);
 
 impl<'a> Joined<'a> {
-    /// Adds the next row; gives the file if that is whole now. A row that does not fit to the last one is left out, and
-    /// its file with it.
+    /// Adds the next row; gives the file if that is whole now. A row that does not fit is left out, and its file with it.
     pub fn add(&mut self, row: PackedTimeline<'a>, (earlier, later): (u64, u64)) -> Option<PackedTimeline<'a>> {
         if earlier == 0 {
             self.0 = Some(row);

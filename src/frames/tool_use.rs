@@ -1,5 +1,4 @@
-//! How tools were used: what a call was like, and what the calls of a tool or server add up to; and statistics of tools from
-//! the calls of a history.
+//! How tools were used: what a call was like, and what the calls of a tool or server add up to; and statistics of tools.
 
 use serde::{Deserialize, Serialize};
 
@@ -33,7 +32,6 @@ pub struct MinedCall {
     pub ran: bool,
     /// Whether it ran and its answer has a text size: text or nothing at all.
     pub sized: bool,
-    /// Whether it failed.
     pub failed: bool,
     /// Whether it was refused.
     pub rejected: bool,
@@ -47,16 +45,12 @@ pub struct MinedCall {
     pub repeat: bool,
     /// Whether it read a file that it names.
     pub reads: bool,
-    /// How it stands to earlier reads of the same file by the same tool in the context, with no edit of it since; none for
-    /// a first read.
+    /// How it stands to earlier reads of the same file by the same tool in the context without an edit between; none at first.
     pub reread: Option<Reread>,
     /// Length of the answer in code points.
     pub chars: u32,
-    /// The same in bytes.
     pub bytes: u32,
-    /// Tokens of the answer.
     pub tokens: u32,
-    /// Whether its answer has text.
     pub with_text: bool,
     /// Whether the tokens of it were counted exactly.
     pub counted: bool,
@@ -110,7 +104,6 @@ pub struct ToolUsage {
     pub rereads_other: u64,
     /// Median, 90th and 99th percentile of the answers in code points (lower element).
     pub chars: [u64; 3],
-    /// The same in bytes.
     pub bytes: [u64; 3],
     /// Calls with a known latency.
     pub timed: u64,
@@ -163,7 +156,6 @@ pub struct SessionRowSummary {
     pub first_ms: Option<i64>,
     /// Last record.
     pub last_ms: Option<i64>,
-    /// Tool calls.
     pub calls: u64,
     /// Of these, by tools that only read.
     pub read_calls: u64,

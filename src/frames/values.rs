@@ -1,5 +1,4 @@
-//! The Arrow schema of values: one row per list of a result, one per argument of a call. They are read only by who looks
-//! for links between tools.
+//! The Arrow schema of values: one row per list of a result, one per argument of a call. Only who looks for links reads them.
 
 use std::ops::Range;
 
@@ -22,8 +21,7 @@ const VALUE_BYTES: usize = 14;
 /// Values of several files, each with the number of its source.
 pub type TaggedValues<'a> = [(u32, &'a ValueRows)];
 
-/// Those rows of one of [`TABLES`] that stand at these places, from the first file on; `None` where no row stands, but at
-/// the start.
+/// Those rows of one of [`TABLES`] that stand at these places; `None` where no row stands, but at the start.
 pub fn batch(
     table: &str,
     files: &TaggedValues<'_>,

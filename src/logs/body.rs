@@ -40,7 +40,6 @@ pub struct Measured {
     pub id: Id,
     /// Length in Unicode code points (half a UTF-16 pair counts as one).
     pub chars: u64,
-    /// Length in bytes of UTF-8.
     pub bytes: u64,
 }
 
@@ -56,7 +55,6 @@ pub struct Body<'v> {
     bytes: u64,
     /// Half UTF-16 pairs seen since the last [`Body::clear`].
     pub lone_surrogates: u64,
-    /// Who looks closer.
     pub study: Option<Box<dyn BodyStudy + 'v>>,
 }
 
@@ -149,8 +147,7 @@ impl TextSink for Body<'_> {
     }
 }
 
-/// Code points of UTF-8 or WTF-8: every byte that does not continue a character. Counted in runs that fit a byte, so
-/// that the compiler can use wide registers.
+/// Code points of UTF-8 or WTF-8: bytes that continue no character. Runs that fit a byte let the compiler use wide registers.
 pub fn code_points(text: &[u8]) -> u64 {
     text.chunks(255).map(|run| u64::from(run.iter().map(|&byte| u8::from(byte & 0xC0 != 0x80)).sum::<u8>())).sum()
 }

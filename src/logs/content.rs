@@ -11,8 +11,7 @@ use crate::logs::trace::Usage;
 /// it, and rows have room for it in 32 bits.
 pub const TOKENS_MAX: u64 = 4_000_000_000;
 
-/// Takes content part by part, before it is known whether the record around it is whole. Of a repeated key the last one
-/// stands: whatever begins anew is forgotten first.
+/// Takes content part by part, before it is known whether the record around it is whole. What begins anew is forgotten first.
 pub trait TakeContent<'a> {
     /// Where the text of a result goes.
     type Text: TextSink;
@@ -66,7 +65,6 @@ pub struct MessageFields<'a> {
     /// Whether there is a `stop_reason`.
     pub finished: bool,
     pub content: Content,
-    /// The content as it stands there.
     pub content_json: &'a [u8],
 }
 
@@ -87,7 +85,6 @@ pub enum Content {
 /// The fields of a block.
 #[derive(Default, Clone, Copy)]
 pub struct BlockFields<'a> {
-    /// `type`.
     pub kind: Option<RawStr<'a>>,
     pub id: Option<RawStr<'a>>,
     pub name: Option<RawStr<'a>>,
@@ -95,7 +92,6 @@ pub struct BlockFields<'a> {
     pub text: Option<RawStr<'a>>,
     pub thinking: Option<RawStr<'a>>,
     pub input: Option<&'a [u8]>,
-    /// `is_error`.
     pub failed: bool,
     /// What its `content` is, if it has one; its text went by before.
     pub result: Option<ResultForm>,
@@ -104,7 +100,6 @@ pub struct BlockFields<'a> {
 /// What the content of a result consists of.
 #[derive(Default, Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ResultForm {
-    /// Whether it is one string.
     pub is_string: bool,
     pub texts: u32,
     /// Images and documents.
@@ -127,7 +122,7 @@ pub fn read_message<'a, S: TakeContent<'a>>(
     let mut first = cursor.enter()?;
     while let Some(key) = cursor.next_key(&mut first)? {
         match key.0 {
-            b"id" => message.id = expected(cursor, sink)?.filter(|id| !id.0.is_empty()).map(id_of),
+            b"id" => message.id = name(cursor, sink)?.map(id_of),
             b"model" => message.model = expected(cursor, sink)?,
             b"stop_reason" => {
                 message.finished = cursor.shape()? == JsonKind::String;
@@ -154,6 +149,11 @@ pub(super) fn expected<'a, S: TakeContent<'a>>(
     sink: &mut S,
 ) -> FieldResult<Option<RawStr<'a>>> {
     text_or(cursor, &mut |reason| sink.odd(reason))
+}
+
+/// A string that names something: an empty one names nothing.
+pub(super) fn name<'a, S: TakeContent<'a>>(cursor: &mut Cursor<'a>, sink: &mut S) -> FieldResult<Option<RawStr<'a>>> {
+    Ok(expected(cursor, sink)?.filter(|name| !name.0.is_empty()))
 }
 
 /// Walks the content at the cursor: a text, or blocks.
@@ -185,10 +185,9 @@ fn read_block<'a, S: TakeContent<'a>>(cursor: &mut Cursor<'a>, sink: &mut S) -> 
     while let Some(key) = cursor.next_key(&mut first)? {
         match key.0 {
             b"type" => block.kind = expected(cursor, sink)?,
-            // An empty one names nothing.
-            b"id" => block.id = expected(cursor, sink)?.filter(|id: &RawStr<'_>| !id.0.is_empty()),
+            b"id" => block.id = name(cursor, sink)?,
             b"name" => block.name = expected(cursor, sink)?,
-            b"tool_use_id" => block.tool_use_id = expected(cursor, sink)?.filter(|id: &RawStr<'_>| !id.0.is_empty()),
+            b"tool_use_id" => block.tool_use_id = name(cursor, sink)?,
             b"text" => block.text = text(cursor)?,
             b"thinking" => block.thinking = text(cursor)?,
             b"is_error" => block.failed = flag_or(cursor, &mut |reason| sink.odd(reason))?,

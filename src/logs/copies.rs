@@ -1,5 +1,4 @@
-//! Which files say nothing that another file does not say as well (whole copies of a log, and parts of copies), and which
-//! of several files owns what they all say.
+//! Which files say nothing that another file does not say as well (copies and parts of them), and which owns what several say.
 //!
 //! The copies must not take part in deciding which copy counts. A part may lack the compaction between two calls, or look
 //! older than the whole because it ends earlier. What is decided here serves the history and the timeline alike.
@@ -32,11 +31,9 @@ impl RecordedAgents {
 /// Where a fact stands in its file. Records and messages are numbered each by themselves.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum At {
-    /// In the message of this number.
     Message(u32),
     /// In another record of the message of this number.
     Part(u32),
-    /// In the record of this number.
     Record(u32),
 }
 
@@ -50,7 +47,7 @@ pub struct FileFacts {
     /// Whether the model was asked for something.
     asks: bool,
     /// Whether it says itself that it repeats another log.
-    is_fork: bool,
+    pub is_fork: bool,
     /// When something was said first and last; none if no record says when.
     said_at: Option<(Millis, Millis)>,
     /// Its records, those included that hold no fact.
@@ -78,11 +75,6 @@ impl FileFacts {
     fn spoke(&mut self, from: Millis, to: Millis) {
         let (first, last) = self.said_at.unwrap_or((from, to));
         self.said_at = Some((earlier(first, from), last.max(to)));
-    }
-
-    /// Notes that the file says itself that it repeats another log.
-    pub fn forked(&mut self) {
-        self.is_fork = true;
     }
 
     /// Adds a session, and when it spoke first and last as far as the file shows.
@@ -126,8 +118,8 @@ impl FileFacts {
     }
 }
 
-/// What is known of a file once all files were looked at. The smallest one owns what several files say: the file that
-/// says something of its own, that does not say itself that it is a fork, that began first, that ended first; where times do not
+/// What is known of a file once all files were looked at. The smallest one owns what several files say: the file that says
+/// something of its own, that does not say itself that it is a fork, that began first, that ended first; where times do not
 /// tell, what the files say decides, never their names.
 #[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct FileStanding {
@@ -209,9 +201,8 @@ fn is_of(part: &FileFacts, whole: &FileFacts) -> bool {
 /// The place of each fact.
 type Places = IdMap<Id, At>;
 
-/// Whether a file says nothing that the other does not. What begins like another session and ends early may be what that
-/// one was forked off, so between sessions only a part with something left out is a copy, one that asks for nothing, or one that
-/// says itself that it is a fork.
+/// Whether a file says nothing that the other does not. What begins like another session and ends early may be its origin, so
+/// between sessions only a part with something left out is a copy, one that asks for nothing, or one that says it is a fork.
 fn says_all(part: &FileFacts, whole: &FileFacts, places: &Places) -> bool {
     // The last message and the last record of the whole that the part has.
     let (mut message, mut record) = (None, None);

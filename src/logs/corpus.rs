@@ -20,7 +20,6 @@ pub struct RowSource {
     pub path: Option<PathBuf>,
     /// Size in bytes when it was last read.
     pub bytes: u64,
-    /// What was counted.
     pub counters: Arc<Counters>,
 }
 
@@ -46,7 +45,6 @@ impl RowSource {
 /// One file's rows.
 #[derive(Clone, Debug, Default)]
 pub struct SourceRows {
-    /// Where they came from.
     pub source: RowSource,
     /// The rows; symbols refer to [`Corpus::names`].
     pub rows: FileRows,

@@ -1,5 +1,4 @@
-//! Texts in which logs quote tool definitions: what a tool search brought, and what a client attached. Handed on one by
-//! one and not kept.
+//! Texts in which logs quote tool definitions: what a tool search brought, and what a client attached. None is kept.
 
 use memchr::memmem;
 use serde_json::Value;

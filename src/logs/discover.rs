@@ -34,7 +34,6 @@ pub struct PlaceVariables {
     /// `CLAUDE_CONFIG_DIR`: a comma list that replaces the defaults.
     pub claude_config_dir: Option<String>,
     pub xdg_config_home: Option<PathBuf>,
-    /// The home directory.
     pub home: Option<PathBuf>,
 }
 
@@ -90,7 +89,6 @@ pub struct LogListing {
     pub missing: Vec<usize>,
     /// What could not be opened, with the reason.
     pub unreadable: Vec<(PathBuf, String)>,
-    /// Whether standard input was asked for.
     pub stdin: bool,
 }
 

@@ -1,5 +1,4 @@
-//! Endpoint classes: what a tool call is really about, in words that say nothing of the user; and which calls show the text
-//! of files.
+//! Endpoint classes: what a tool call is really about without a word of the user's; and which calls show the text of files.
 //!
 //! A shell call is known by its effective command, a fetch by the public host it went to. Only words that
 //! `rules/endpoints.toml` lists can become part of a class; everything else is one of a few coarse ones. Who shows the text of
@@ -15,10 +14,6 @@ use crate::base::data::typed;
 use crate::base::error::{Error, Result};
 use crate::logs::shell::{Commands, Word};
 use crate::logs::value_rules::WordSet;
-
-/// The shipped list of words.
-#[cfg(any(test, fuzzing))]
-pub const SHIPPED: &str = include_str!("../../rules/endpoints.toml");
 
 /// Longest word that can name a program (published constant).
 const WORD_CHARS_MAX: usize = 20;
@@ -43,9 +38,7 @@ const COARSE: [&str; 13] = [
 /// The arguments of a tool that tell its endpoint.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct EndpointArguments<'a> {
-    /// What a shell is to run.
     pub command: Option<&'a str>,
-    /// What is to be fetched.
     pub url: Option<&'a str>,
     /// In what form a search is to answer.
     pub output_mode: Option<&'a str>,
@@ -87,7 +80,6 @@ pub struct Endpoints {
     git_commands: BTreeMap<String, String>,
     /// Class by the last two labels of a host.
     hosts: BTreeMap<String, String>,
-    /// Who shows the text of files.
     pub file_text: FileText,
 }
 
@@ -123,7 +115,7 @@ impl Endpoints {
     /// The list compiled into this program.
     #[cfg(any(test, fuzzing))]
     pub fn shipped() -> Self {
-        Self::parse(SHIPPED, "rules/endpoints.toml").expect("the shipped rules/endpoints.toml parses; a test reads it")
+        crate::base::data::Data::default().read("endpoints.toml", Self::parse).expect("a test reads it")
     }
 
     /// All classes that are made of listed words: none says anything of a user.
@@ -176,8 +168,7 @@ impl Endpoints {
         }
     }
 
-    /// The words of a command from its program on, without assignments and programs that only run it. `None` if there
-    /// are only assignments.
+    /// The words of a command from its program on; none if there are only assignments.
     fn unwrapped<'w, 't>(&self, words: &'w [Word<'t>]) -> Option<&'w [Word<'t>]> {
         let mut words = without_assignments(words);
         while let Some(options) = words.first().and_then(|word| self.wrappers.get(&*program_of(word))) {
@@ -320,8 +311,7 @@ impl FileText {
         input.command.and_then(|command| self.command(command, 0)).unwrap_or(Showing::Nothing)
     }
 
-    /// The same for a command line; none if nothing of it shows a file. Numbers before lines are taken for such wherever
-    /// some program writes them.
+    /// The same for a command line; none if nothing of it shows a file. Numbers count wherever some program writes them.
     fn command(&self, command: &str, depth: usize) -> Option<Showing> {
         let mut commands = Commands::of(command);
         let mut showing = None;

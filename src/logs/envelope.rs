@@ -3,11 +3,12 @@
 use crate::base::id::Id;
 use crate::base::json::{Cursor, JsonKind, RawStr};
 use crate::base::numbers::DAY_MS;
-use crate::logs::content::{MessageFields, TOKENS_MAX, TakeContent, expected, read_message};
+use crate::logs::content::{MessageFields, TOKENS_MAX, TakeContent, expected, name, read_message};
 use crate::logs::field::{
     FieldResult, Memo, each_field, flag_or, id_of, known_fields, parse_millis, pseudonym_of, span, text, whole_number,
 };
 use crate::logs::path::normal_path;
+use crate::logs::timeline::requests::Trigger;
 use crate::logs::trace::{Millis, NO_TIME};
 
 /// No hook runs for longer than a day; a larger number of milliseconds is none.
@@ -32,55 +33,40 @@ impl ParentField<'_> {
 /// The outer fields of a record.
 #[derive(Default, Clone, Copy)]
 pub(super) struct Envelope<'a> {
-    /// `type`.
     pub(super) kind: Option<RawStr<'a>>,
     pub(super) subtype: Option<RawStr<'a>>,
-    /// `sessionId`.
     pub(super) session: Option<RawStr<'a>>,
-    /// `session_id`.
     pub(super) session_snake: Option<RawStr<'a>>,
-    /// `agentId`.
     pub(super) agent: Option<RawStr<'a>>,
     pub(super) uuid: Option<RawStr<'a>>,
     /// `forkedFrom.messageUuid`: the record that this one is a copy of, in the session that was forked.
     pub(super) copied: Option<RawStr<'a>>,
-    /// `parentUuid`.
     pub(super) parent: ParentField<'a>,
-    /// `requestId`.
     pub(super) request: Option<RawStr<'a>>,
     pub(super) cwd: Option<RawStr<'a>>,
     pub(super) version: Option<RawStr<'a>>,
     pub(super) timestamp: Option<RawStr<'a>>,
-    /// `permissionMode`.
     pub(super) permission_mode: Option<RawStr<'a>>,
     /// `isSidechain`, once it was seen.
     pub(super) sidechain: Option<bool>,
-    /// `isCompactSummary`.
     pub(super) summary: bool,
-    /// `isMeta`.
     pub(super) meta: bool,
     /// `message`, if it is an object; its content went to whoever takes it.
     pub(super) message: Option<MessageFields<'a>>,
     pub(super) data: Option<&'a [u8]>,
     pub(super) attachment: Option<&'a [u8]>,
-    /// `compactMetadata` or `microcompactMetadata`.
     pub(super) metadata: Option<&'a [u8]>,
-    /// `gitBranch`.
     pub(super) branch: Option<RawStr<'a>>,
     pub(super) effort: Option<RawStr<'a>>,
-    /// `sessionKind`.
     pub(super) session_kind: Option<RawStr<'a>>,
     /// Of an `agent-setting`: the agent that the main thread was started as.
     pub(super) agent_setting: Option<RawStr<'a>>,
-    /// `teamName`.
     pub(super) team: Option<RawStr<'a>>,
-    /// `agentName`.
     pub(super) agent_name: Option<RawStr<'a>>,
     /// The call that a progress record is about.
     pub(super) parent_call: Option<RawStr<'a>>,
     /// `toolDenialKind`: why a call was not allowed to run.
     pub(super) denial: Option<RawStr<'a>>,
-    /// `toolUseResult`.
     pub(super) tool_result: Option<&'a [u8]>,
     /// Of a `cost-state`: tokens and cost by model.
     pub(super) model_usage: Option<&'a [u8]>,
@@ -91,7 +77,7 @@ pub(super) struct Envelope<'a> {
 /// What `compactMetadata` and `microcompactMetadata` say.
 #[derive(Default)]
 pub(super) struct Metadata {
-    pub(super) manual: Option<bool>,
+    pub(super) trigger: Option<Trigger>,
     pub(super) pre_tokens: Option<u64>,
     pub(super) tokens_saved: Option<u64>,
     pub(super) calls: Vec<Id>,
@@ -220,11 +206,6 @@ fn copied_from(forked: &[u8]) -> Option<RawStr<'_>> {
     copied
 }
 
-/// A string that names something: an empty one names nothing.
-fn name<'a, S: TakeContent<'a>>(cursor: &mut Cursor<'a>, sink: &mut S) -> FieldResult<Option<RawStr<'a>>> {
-    Ok(expected(cursor, sink)?.filter(|name| !name.0.is_empty()))
-}
-
 /// What stands for a time; null counts as absent. Of another type it is no time, as a text that says none.
 fn time<'a>(cursor: &mut Cursor<'a>) -> FieldResult<Option<RawStr<'a>>> {
     match cursor.shape()? {
@@ -287,19 +268,15 @@ impl<'a> Attachment<'a> {
 /// The fields of progress data.
 #[derive(Default, Clone, Copy)]
 pub(super) struct ProgressFields<'a> {
-    /// `type`.
     pub(super) kind: Option<RawStr<'a>>,
-    /// `hookName`.
     pub(super) hook: Option<RawStr<'a>>,
-    /// `agentId`.
     pub(super) agent: Option<RawStr<'a>>,
     /// The record of a subagent that its parent repeats.
     pub(super) record: Option<Envelope<'a>>,
 }
 
 impl<'a> ProgressFields<'a> {
-    /// Reads the `data` of a progress record; the content of the record in it goes to `sink`. Data of another form say
-    /// nothing.
+    /// Reads the `data` of a progress record; the content of its record goes to `sink`. Data of another form say nothing.
     pub(super) fn read<S: TakeContent<'a>>(data: &'a [u8], sink: &mut S) -> FieldResult<Self> {
         let mut fields = Self::default();
         each_field(data, |key, cursor| {
@@ -325,9 +302,9 @@ impl Metadata {
         known_fields(metadata, |key, cursor| {
             match key {
                 b"trigger" => {
-                    fields.manual = match text(cursor)?.unwrap_or_default().0 {
-                        b"manual" => Some(true),
-                        b"auto" => Some(false),
+                    fields.trigger = match text(cursor)?.unwrap_or_default().0 {
+                        b"manual" => Some(Trigger::Manual),
+                        b"auto" => Some(Trigger::Auto),
                         _ => None,
                     }
                 }

@@ -6,6 +6,7 @@
 use crate::base::damage::Reason;
 use crate::base::id::Id;
 use crate::base::json::{Cursor, JsonFault, JsonKind, RawStr};
+use crate::base::numbers::spelled;
 use crate::logs::trace::Millis;
 
 /// Result of reading a part of a record.
@@ -41,10 +42,8 @@ pub fn flag_or(cursor: &mut Cursor<'_>, odd: &mut impl FnMut(Reason)) -> FieldRe
 /// A whole number; one above `max` is none.
 pub fn whole_number(cursor: &mut Cursor<'_>, max: u64) -> FieldResult<Option<u64>> {
     if cursor.shape()? == JsonKind::Number {
-        return Ok(std::str::from_utf8(cursor.number()?)
-            .ok()
-            .and_then(|digits| digits.parse().ok())
-            .filter(|&number| number <= max));
+        let digits = std::str::from_utf8(cursor.number()?).ok();
+        return Ok(digits.and_then(|digits| digits.parse().ok()).filter(|&number| number <= max));
     }
     cursor.skip_value()?;
     Ok(None)
@@ -92,24 +91,14 @@ pub fn known_fields<'a>(span: &'a [u8], take: impl FnMut(&[u8], &mut Cursor<'a>)
 /// Milliseconds since 1970 of `YYYY-MM-DDTHH:MM:SS[.fraction](Z|±HH:MM)`; `None` if the text is anything else.
 pub fn parse_millis(text: &[u8]) -> Option<Millis> {
     let date = text.get(..19)?;
-    if date[4] != b'-'
-        || date[7] != b'-'
-        || !matches!(date[10], b'T' | b't' | b' ')
-        || date[13] != b':'
-        || date[16] != b':'
-    {
+    if [date[4], date[7], date[13], date[16]] != *b"--::" || !matches!(date[10], b'T' | b't' | b' ') {
         return None;
     }
-    let (year, month, day) = (digits(&date[..4])?, digits(&date[5..7])?, digits(&date[8..10])?);
-    let (hour, minute, second) = (digits(&date[11..13])?, digits(&date[14..16])?, digits(&date[17..19])?);
+    let (year, month, day) = (spelled(&date[..4])?, spelled(&date[5..7])?, spelled(&date[8..10])?);
+    let (hour, minute, second) = (spelled(&date[11..13])?, spelled(&date[14..16])?, spelled(&date[17..19])?);
     // A log of another century is no log of this program.
-    if !(2000..2200).contains(&year)
-        || !(1..=12).contains(&month)
-        || !(1..=31).contains(&day)
-        || hour > 23
-        || minute > 59
-        || second > 60
-    {
+    let is_day = (2000..2200).contains(&year) && (1..=12).contains(&month) && (1..=31).contains(&day);
+    if !is_day || hour > 23 || minute > 59 || second > 60 {
         return None;
     }
     let next = if month == 12 { (year + 1, 1) } else { (year, month + 1) };
@@ -122,15 +111,11 @@ pub fn parse_millis(text: &[u8]) -> Option<Millis> {
     Some(seconds * 1_000 + millis)
 }
 
-fn digits(text: &[u8]) -> Option<i64> {
-    text.iter().try_fold(0, |value, byte| byte.is_ascii_digit().then(|| value * 10 + i64::from(byte - b'0')))
-}
-
 /// Milliseconds of an optional fraction, and what follows it.
 fn fraction(text: &[u8]) -> Option<(i64, &[u8])> {
     let Some(rest) = text.strip_prefix(b".") else { return Some((0, text)) };
     let length = rest.iter().take_while(|byte| byte.is_ascii_digit()).count();
-    let mut millis = digits(&rest[..length.min(3)])?;
+    let mut millis = spelled(&rest[..length.min(3)])?;
     for _ in length..3 {
         millis *= 10;
     }
@@ -148,7 +133,7 @@ fn offset_seconds(zone: &[u8]) -> Option<i64> {
     if zone.len() != 5 + colon {
         return None;
     }
-    let (hours, minutes) = (digits(&zone[1..3])?, digits(&zone[3 + colon..])?);
+    let (hours, minutes) = (spelled(&zone[1..3])?, spelled(&zone[3 + colon..])?);
     (hours < 24 && minutes < 60).then_some(sign * (hours * 3_600 + minutes * 60))
 }
 

@@ -12,13 +12,12 @@ use crate::logs::trace::{Handle, Millis, NO_TIME, Place, ResultKind, Status, Usa
 use crate::logs::vocabulary::Vocabulary;
 
 /// One tool call.
-#[derive(Clone, Copy, PartialEq, Debug)]
+#[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub struct Call {
     /// The `tool_use` id.
     pub id: Id,
     /// The message that asks for it, `message.id` or what stands for it: other makers' models give ids of calls again.
     pub message: Id,
-    /// Tool name.
     pub tool: Sym,
     /// Index into [`History::chains`].
     pub chain: u32,
@@ -32,13 +31,10 @@ pub struct Call {
     pub ts: Millis,
     /// From the record of the call to the record of the result; includes waiting for permission.
     pub latency_ms: Option<u32>,
-    /// How it ended.
     pub status: Status,
-    /// What came back.
     pub kind: ResultKind,
     /// Code points of the text that came back.
     pub chars: u32,
-    /// Bytes of the same.
     pub bytes: u32,
     /// Name of the same.
     pub body: Id,
@@ -46,11 +42,9 @@ pub struct Call {
     pub shape: u8,
     /// Length of the input as JSON, in bytes.
     pub input_bytes: u32,
-    /// Endpoint class.
     pub endpoint: Sym,
     /// Pseudonym of the file that it names.
     pub path: Id,
-    /// Its name in telemetry and hints.
     pub handle: Handle,
     /// How the result shows the text of files, as far as the input tells.
     pub showing: Showing,
@@ -84,7 +78,6 @@ pub struct Chain {
     pub session: u32,
     /// Subagent id, the root record of an inline side chain, or none on the main thread.
     pub agent: Id,
-    /// Where it was recorded.
     pub place: Place,
     /// Its calls in [`History::calls`].
     pub calls: Range<usize>,
@@ -97,7 +90,6 @@ pub struct Chain {
 pub struct Compaction {
     /// The number of the partition that begins behind it; behind the last call a number that no call has.
     pub partition: u32,
-    /// When.
     pub ts: Millis,
 }
 
@@ -112,9 +104,7 @@ pub struct Session {
     pub project_name: Id,
     /// Latest client version.
     pub version: Sym,
-    /// First record.
     pub ts_first: Millis,
-    /// Last record.
     pub ts_last: Millis,
 }
 
@@ -166,8 +156,8 @@ pub struct Eviction {
     pub before: usize,
     /// The call whose result went.
     pub call: usize,
-    /// Whether the conversation left it behind: it went back to before it, or began anew. Else a micro-compaction cleared it, perhaps after it had been
-    /// left.
+    /// Whether the conversation left it behind: it went back to before it, or began anew. Else a micro-compaction cleared it,
+    /// perhaps after it had been left.
     pub is_left: bool,
 }
 
@@ -249,8 +239,7 @@ impl History {
         (self.sessions[message.session as usize].id, message.place != Place::Main, message.agent)
     }
 
-    /// Marks the answers by which tools say that there was nothing. What such a text says depends on the tool, so it is looked up
-    /// when a call and its answer are together.
+    /// Marks the answers by which tools say that there was nothing. That depends on the tool: call and answer must be together.
     pub fn find_empty_answers(&mut self, vocabulary: &Vocabulary, names: &Names) {
         let of_tool = |tool: &String| vocabulary.empty_answers_of(tool).collect::<IdSet<Id>>();
         let words: Vec<IdSet<Id>> = names.texts().iter().map(of_tool).collect();
@@ -345,8 +334,7 @@ impl History {
         (part, places_of)
     }
 
-    /// Drops chains without calls and sessions of which nothing is left; spans are those of calls and messages, and of what else
-    /// is left where there are none.
+    /// Drops chains without calls and empty sessions; spans are those of calls and messages, else of what is left.
     fn drop_empty(&mut self) {
         let keep: Vec<bool> = self.chains.iter().map(|chain| !chain.calls.is_empty()).collect();
         let place = places(&keep);

@@ -1,8 +1,6 @@
-//! What the light reading keeps of the `message` of a record: calls and results, drafted until the record around it is known to
-//! be whole.
+//! What the light reading keeps of the `message` of a record: calls and results, drafted until it is known to be whole.
 //!
-//! Prompts, output and thinking are stepped over; inputs of tools are measured, results are decoded, measured and
-//! named.
+//! Prompts, output and thinking are stepped over; inputs of tools are measured, results are decoded, measured and named.
 
 use std::borrow::Cow;
 
@@ -19,7 +17,7 @@ use crate::logs::endpoint::{EndpointArguments, Endpoints};
 use crate::logs::field::{FieldResult, id_of, known_fields, span, text};
 use crate::logs::leaves::quoted;
 use crate::logs::timeline::TimelineBeside;
-use crate::logs::trace::{Handle, NO_TIME, ResultKind, Status, ToolResult, ToolUse};
+use crate::logs::trace::{Handle, ResultKind, Status, ToolResult, ToolUse};
 use crate::logs::value_draft::ValueDraft;
 use crate::logs::value_rules::ValueRules;
 use crate::logs::vocabulary::Vocabulary;
@@ -30,15 +28,11 @@ const TOOL_NAME_BYTES_MAX: usize = 128;
 /// What extraction needs to know from outside.
 #[derive(Clone, Copy)]
 pub struct ExtractionGuide<'v> {
-    /// The words of the logs.
     pub vocabulary: &'v Vocabulary,
-    /// Classes of endpoints.
     pub endpoints: &'v Endpoints,
-    /// What counts as a value.
     pub values: &'v ValueRules,
     /// Whether values are taken down: not where nobody keeps them or asks for them.
     pub with_values: bool,
-    /// Tells the shape of a body.
     pub classify: fn(&[u8]) -> BodyShape,
     /// Whoever looks closer at bodies; nobody in a light reading.
     pub study: Option<&'v (dyn Fn() -> Box<dyn BodyStudy + 'v> + Sync)>,
@@ -50,9 +44,7 @@ pub struct ExtractionGuide<'v> {
 pub struct CallDraft {
     /// The `tool_use` id.
     pub call: Id,
-    /// Tool name.
     pub tool: String,
-    /// Endpoint class.
     pub endpoint: String,
     /// The file that the input names, as it stands there.
     pub path: Option<Vec<u8>>,
@@ -100,16 +92,9 @@ pub struct MessageDraft<'v> {
 impl<'v> MessageDraft<'v> {
     /// An empty draft.
     pub fn new(guide: ExtractionGuide<'v>) -> Self {
-        Self {
-            guide,
-            body: Body::new(guide.study.map(|begin| begin())),
-            called: IdMap::default(),
-            opening: None,
-            asked: Vec::new(),
-            answered: Vec::new(),
-            values: ValueDraft::new(guide.values),
-            damage: Vec::new(),
-        }
+        let (body, values) = (Body::new(guide.study.map(|begin| begin())), ValueDraft::new(guide.values));
+        let (called, opening, asked, answered, damage) = Default::default();
+        Self { guide, body, called, opening, asked, answered, values, damage }
     }
 
     /// Forgets the record before.
@@ -210,8 +195,7 @@ impl<'v> MessageDraft<'v> {
             self.values.answer(self.answered.len(), text, called.is_none_or(|tool| tool.is_listing));
         }
         let (chars, bytes) = (saturated(chars), saturated(bytes));
-        let answered = ToolResult { record: 0, block: 0, ts: NO_TIME, chars, bytes, body, kind, status, shape };
-        self.answered.push((call, answered));
+        self.answered.push((call, ToolResult { chars, bytes, body, kind, status, shape, ..ToolResult::default() }));
     }
 
     fn result_kind(&self, form: ResultForm) -> ResultKind {
@@ -284,7 +268,6 @@ impl<'a, 'v> TakeContent<'a> for MessageDraft<'v> {
 /// The fields of a tool's input that tell what it works on, escapes not yet resolved.
 #[derive(Default, Clone, Copy)]
 pub struct InputFields<'a> {
-    /// What a shell is to run.
     pub command: Option<RawStr<'a>>,
     url: Option<RawStr<'a>>,
     output_mode: Option<RawStr<'a>>,

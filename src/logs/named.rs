@@ -1,6 +1,5 @@
-//! What stands behind hashes, looked up in the owner's own logs for who asks to see it; nothing of it is kept. Rows hold no
-//! texts of directories, branches and sessions, only their pseudonyms; and records are found again by the hash of their
-//! `uuid`, to show what an example is about.
+//! What stands behind hashes, looked up in the owner's own logs for who asks to see it; nothing of it is kept. Of directories,
+//! branches and sessions rows hold pseudonyms only; records are found by the hash of their `uuid`.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -22,19 +21,8 @@ use crate::logs::trace::Counters;
 /// Fields of records that hold such a text.
 const FIELDS: [&[u8]; 4] = [b"\"cwd\"", b"\"gitBranch\"", b"\"sessionId\"", b"\"session_id\""];
 
-/// Looks for texts in the first so many bytes of a log: those found, and why no more of it could be read.
+/// Looks for texts in the first so many bytes of a log. An error says why no more of it could be read.
 pub fn look_up(
-    path: &Path,
-    packing: Packing,
-    bytes: u64,
-    wanted: &IdSet<Id>,
-) -> (IdMap<Id, String>, Option<std::io::Error>) {
-    let mut found = IdMap::default();
-    let read = read_texts(path, packing, bytes, wanted, &mut found);
-    (found, read.err())
-}
-
-fn read_texts(
     path: &Path,
     packing: Packing,
     bytes: u64,
@@ -42,8 +30,7 @@ fn read_texts(
     found: &mut IdMap<Id, String>,
 ) -> std::io::Result<()> {
     let source = unpack(packing, files::open(path)?)?;
-    let finders = FIELDS.map(|field| (Finder::new(field), None));
-    let mut fields: [(Finder<'_>, Option<Vec<u8>>); 4] = finders;
+    let mut fields = FIELDS.map(|field| (Finder::new(field), None));
     let mut buffer = LineBuffer::default();
     let mut lines = LineReader::new(source, &mut buffer);
     while found.len() < wanted.len() && lines.offset() < bytes {
@@ -62,12 +49,11 @@ fn take(
     found: &mut IdMap<Id, String>,
 ) {
     // The field of a record may stand behind one of a call, or on the line of another record.
-    for start in finder.find_iter(line).filter_map(|at| start_of(line, at + finder.needle().len())) {
-        let raw = &line[start..];
-        let Some(raw) = end_of(raw).map(|end| &raw[..end]).filter(|raw| last.as_deref() != Some(*raw)) else {
+    for raw in finder.find_iter(line).filter_map(|at| text_behind(&line[at + finder.needle().len()..])) {
+        if last.as_deref() == Some(raw.0) {
             continue;
-        };
-        if let Some(text) = RawStr(raw).decode() {
+        }
+        if let Some(text) = raw.decode() {
             // What several spellings mean can only be a directory.
             let text = directory(&text);
             let id = Id::pseudonym(&text);
@@ -75,34 +61,19 @@ fn take(
                 found.entry(id).or_insert_with(|| String::from_utf8_lossy(&text).into_owned());
             }
         }
-        *last = Some(raw.to_owned());
+        *last = Some(raw.0.to_owned());
     }
 }
 
-/// Where the string behind a key begins, whatever white space stands around the colon.
-fn start_of(line: &[u8], key_end: usize) -> Option<usize> {
-    let skip = |at: usize| at + line[at..].iter().take_while(|byte| byte.is_ascii_whitespace()).count();
-    let colon = skip(key_end);
-    let quote = skip((line.get(colon) == Some(&b':')).then_some(colon + 1)?);
-    (line.get(quote) == Some(&b'"')).then_some(quote + 1)
-}
-
-/// Where a JSON string ends.
-fn end_of(raw: &[u8]) -> Option<usize> {
-    let mut at = 0;
-    loop {
-        match raw.get(at)? {
-            b'"' => return Some(at),
-            b'\\' => at += 2,
-            _ => at += 1,
-        }
-    }
+/// The string behind a key, whatever white space stands around the colon.
+fn text_behind(key_end: &[u8]) -> Option<RawStr<'_>> {
+    let value = key_end.trim_ascii_start().strip_prefix(b":")?;
+    Cursor::new(value.trim_ascii_start()).string().ok()
 }
 
 /// A record that was found.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Cited {
-    /// Number of the job.
     pub job: usize,
     /// Its line, from 1.
     pub line: u64,
@@ -111,8 +82,8 @@ pub struct Cited {
     pub start: String,
 }
 
-/// Looks for records in all jobs, one worker a file. Of copies the one in the first file is given. Tells, too, which files
-/// could not be searched.
+/// Looks for records in all jobs, one worker a file. Of copies the one in the first file is given. Tells which files could not
+/// be searched.
 pub fn find_records(
     jobs: &[Job<'_>],
     wanted: &IdSet<Id>,
@@ -122,12 +93,9 @@ pub fn find_records(
     let begin = |job| Reader { wanted, chars, job, counters: Counters::default(), found: Vec::new() };
     let (found, failures) = read::read_each(jobs, pool, &begin, &|reader| reader.found);
     let mut all: Vec<(Id, Cited)> = found.into_iter().flatten().collect();
-    all.sort_by(|a, b| a.1.cmp(&b.1));
-    let mut first = BTreeMap::new();
-    for (id, cited) in all {
-        first.entry(id).or_insert(cited);
-    }
-    (first, failures)
+    // Of several copies the last one of the list stays.
+    all.sort_by(|a, b| b.1.cmp(&a.1));
+    (all.into_iter().collect(), failures)
 }
 
 struct Reader<'w> {

@@ -42,7 +42,6 @@ pub struct Overview {
     pub compactions: u64,
     /// Results cleared by micro-compactions.
     pub evictions: u64,
-    /// What was merged or set aside.
     pub merged: Merged,
 }
 
@@ -102,7 +101,6 @@ pub enum Holds {
 pub struct InProgress {
     /// Subagents in progress records only; where a report is about calls, those that made some.
     pub subagents: u64,
-    /// What the report holds of them.
     pub holds: Holds,
 }
 

@@ -36,9 +36,7 @@ pub const BATCH_FILES: usize = 2048;
 /// A file to read, from an offset on.
 #[derive(Clone, Copy, Debug)]
 pub struct Job<'a> {
-    /// The file.
     pub path: &'a Path,
-    /// How it is packed.
     pub packing: Packing,
     /// Where to begin: 0, or behind a line feed.
     pub from: u64,
@@ -68,7 +66,6 @@ impl<'a> Job<'a> {
 /// What reading a file gave.
 #[derive(Debug, Default)]
 pub struct FileReading {
-    /// Rows and counts.
     pub trace: FileTrace,
     /// Whether the file ends without a line feed: its last line may still be growing.
     pub open_tail: bool,
@@ -86,9 +83,7 @@ pub struct FileReading {
 pub struct Piece {
     /// Number of the job.
     pub job: usize,
-    /// Where it begins.
     pub start: u64,
-    /// Where it ends.
     pub end: u64,
 }
 
@@ -201,15 +196,9 @@ pub fn cut(jobs: &[Job<'_>], piece_bytes: u64) -> Vec<Piece> {
     let mut pieces = Vec::new();
     for (job, file) in jobs.iter().enumerate() {
         let step = if file.packing == Packing::Plain { piece_bytes } else { u64::MAX };
-        let mut start = file.from;
-        loop {
-            let end = start.saturating_add(step).min(file.to);
-            pieces.push(Piece { job, start, end });
-            start = end;
-            if start >= file.to {
-                break;
-            }
-        }
+        // A file that holds nothing is one piece as well.
+        let starts = (file.from..file.to.max(file.from + 1)).step_by(step as usize);
+        pieces.extend(starts.map(|start| Piece { job, start, end: start.saturating_add(step).min(file.to) }));
     }
     pieces
 }
@@ -318,8 +307,7 @@ fn take_lines<R: Read>(
     end
 }
 
-/// Hands all lines of a file to `reader`, in their order. Says why the system did not let it be read to its end, if it did
-/// not.
+/// Hands all lines of a file to `reader`, in their order. Says why the system did not let it be read to its end, if so.
 pub fn read_whole(job: &Job<'_>, buffer: &mut LineBuffer, reader: &mut impl TakeLines) -> Option<String> {
     match open(job, &Piece { job: 0, start: job.from, end: job.to }) {
         Ok(source) => take_lines(LineReader::new(source, buffer), u64::MAX, job.packing, reader).failure,

@@ -1,8 +1,9 @@
 //! One line of a log to rows of a [`FileTrace`]: what each record type contributes, in a single descent.
 //!
-//! Records of types that nobody needs are recognised by their head and skipped. Inside the needed ones only
-//! `tool_use`, `tool_result`, usage and the envelope are looked at; prompts, output, thinking, `toolUseResult` and
-//! snapshots are stepped over.
+//! Records of types that nobody needs are recognised by their head and skipped. Inside the needed ones only `tool_use`,
+//! `tool_result`, usage and envelope are looked at; prompts, output, thinking, `toolUseResult` and snapshots are stepped over.
+
+use std::ops::Range;
 
 use memchr::memmem;
 
@@ -36,15 +37,8 @@ pub struct Extractor<'v> {
 impl<'v> Extractor<'v> {
     /// An extractor for one piece of a file.
     pub fn new(guide: ExtractionGuide<'v>) -> Self {
-        Self {
-            trace: FileTrace::default(),
-            draft: MessageDraft::new(guide),
-            session: Memo::default(),
-            project: Memo::default(),
-            version: Memo::default(),
-            chains: ChainIndex::default(),
-            sessions: SessionPlaces::default(),
-        }
+        let (trace, session, project, version, chains, sessions) = Default::default();
+        Self { trace, draft: MessageDraft::new(guide), session, project, version, chains, sessions }
     }
 
     /// The rows collected so far.
@@ -110,23 +104,15 @@ impl<'v> Extractor<'v> {
         }
         let session = envelope.session_id(&mut self.session);
         // Only the records of the conversation tell where and when a session took place; others may be skipped early.
-        let talks = matches!(envelope.kind.map(|kind| kind.0), Some(b"user" | b"assistant" | b"system"));
+        let talks = matches!(envelope.kind(), b"user" | b"assistant" | b"system");
         let cwd = envelope.cwd.filter(|cwd| talks && !cwd.0.is_empty());
         let (project, project_name) = cwd.map_or((Id::NONE, Id::NONE), |cwd| self.project.get(cwd.0, project_of));
         let Self { version, trace, .. } = self;
         let intern = |text: &[u8]| trace.names.intern(&String::from_utf8_lossy(text));
         let version = envelope.version.map_or(Sym(0), |text| version.get(text.0, intern));
-        let ts = if talks { ts } else { NO_TIME };
-        let row = SessionRow {
-            session,
-            project,
-            project_name,
-            project_record: if project.is_some() { record } else { u32::MAX },
-            version,
-            ts_first: ts,
-            ts_last: ts,
-            records: 1,
-        };
+        let [ts_first, ts_last] = [if talks { ts } else { NO_TIME }; 2];
+        let project_record = if project.is_some() { record } else { u32::MAX };
+        let row = SessionRow { session, project, project_name, project_record, version, ts_first, ts_last, records: 1 };
         merge_session(&mut self.trace.rows.sessions, &mut self.sessions, row, &self.trace.names);
     }
 
@@ -152,19 +138,17 @@ impl<'v> Extractor<'v> {
     /// Rows of a user or assistant record.
     fn speech(&mut self, envelope: &Envelope<'_>, record: u32, ts: Millis) {
         let chain = self.chain_of(envelope);
-        match envelope.kind.map(|kind| kind.0) {
-            Some(b"assistant") => self.assistant_rows(chain, record, ts, envelope, false),
-            _ => {
-                let content = envelope.message.unwrap_or_default().content;
-                let (is_said, is_typed) = (self.draft.is_said(content), self.draft.is_typed(content));
-                self.user_rows(record, ts, envelope, false);
-                if is_said && !envelope.meta && !envelope.summary {
-                    self.said(envelope, record);
-                }
-                if is_typed && !envelope.meta && !envelope.summary {
-                    self.prompt(envelope, record);
-                }
-            }
+        if envelope.kind() == b"assistant" {
+            return self.assistant_rows(chain, record, ts, envelope, false);
+        }
+        let content = envelope.message.unwrap_or_default().content;
+        let (is_said, is_typed) = (self.draft.is_said(content), self.draft.is_typed(content));
+        self.user_rows(record, ts, envelope, false);
+        if is_said && !envelope.meta && !envelope.summary {
+            self.said(envelope, record);
+        }
+        if is_typed && !envelope.meta && !envelope.summary {
+            self.prompt(envelope, record);
         }
     }
 
@@ -212,7 +196,7 @@ impl<'v> Extractor<'v> {
             has_id: id.is_some(),
             finished,
         });
-        let mut blocks = Vec::with_capacity(self.draft.asked.len());
+        let first = self.trace.counters.blocks;
         for CallDraft { call, tool, endpoint, path, quote, asked } in std::mem::take(&mut self.draft.asked) {
             self.draft.note_call(call, &tool);
             if let Some(quote) = quote {
@@ -225,13 +209,12 @@ impl<'v> Extractor<'v> {
             let path = path.map_or(Id::NONE, |path| Id::pseudonym(&envelope.normal_path(&path)));
             let asked = ToolUse { record, block, message, tool, chain, ts, endpoint, path, ..asked };
             self.trace.rows.calls.push(CallRow { call, asked: Some(asked), answered: None, progress });
-            blocks.push(block);
         }
-        self.value_rows(envelope, &[], &blocks);
+        self.value_rows(envelope, 0..0, first..self.trace.counters.blocks);
     }
 
     /// Values of the blocks of a record.
-    fn value_rows(&mut self, envelope: &Envelope<'_>, answers: &[u32], calls: &[u32]) {
+    fn value_rows(&mut self, envelope: &Envelope<'_>, answers: Range<u32>, calls: Range<u32>) {
         if !self.draft.values.is_empty() {
             let cwd = envelope.cwd.and_then(RawStr::decode);
             self.draft.values.commit(cwd.as_deref(), answers, calls, &mut self.trace.values);
@@ -239,7 +222,7 @@ impl<'v> Extractor<'v> {
     }
 
     fn user_rows(&mut self, record: u32, ts: Millis, envelope: &Envelope<'_>, progress: bool) {
-        let mut blocks = Vec::with_capacity(self.draft.answered.len());
+        let first = self.trace.counters.blocks;
         for (call, answered) in std::mem::take(&mut self.draft.answered) {
             let block = self.trace.counters.blocks;
             self.trace.counters.blocks += 1;
@@ -248,9 +231,8 @@ impl<'v> Extractor<'v> {
             let status = if is_denied { Status::Rejected } else { answered.status };
             let answered = ToolResult { record, block, ts, status, ..answered };
             self.trace.rows.calls.push(CallRow { call, asked: None, answered: Some(answered), progress });
-            blocks.push(block);
         }
-        self.value_rows(envelope, &blocks, &[]);
+        self.value_rows(envelope, first..self.trace.counters.blocks, 0..0);
     }
 
     fn system(&mut self, envelope: &Envelope<'_>, record: u32) {
@@ -288,15 +270,14 @@ impl<'v> Extractor<'v> {
         let agent = agent.map(id_of).unwrap_or_default();
         let chain = self.chain(ChainKey { session, agent, place: Place::Progress });
         let ts = Some(self.timestamp(&inner)).filter(|own| *own != NO_TIME).unwrap_or(ts);
-        match inner.kind.map(|kind| kind.0) {
-            Some(b"assistant") => self.assistant_rows(chain, record, ts, &inner, true),
-            Some(b"user") => self.user_rows(record, ts, &inner, true),
+        match inner.kind() {
+            b"assistant" => self.assistant_rows(chain, record, ts, &inner, true),
+            b"user" => self.user_rows(record, ts, &inner, true),
             _ => {}
         }
     }
 
-    /// Marks that any record may carry: a compaction summary, a link of an inline side chain, a copy with a name of its own,
-    /// or with which a fork begins.
+    /// Marks of any record: a summary, a link of an inline side chain, a copy with a name of its own or of a fork's start.
     fn chain_marks(&mut self, envelope: &Envelope<'_>, record: u32) {
         let mark = |kind| MarkRow { record, kind, other: envelope.parent.id(), ts: NO_TIME, ..MarkRow::default() };
         if envelope.summary {
@@ -371,10 +352,7 @@ fn is_queued_prompt(attachment: &[u8]) -> bool {
 pub(super) fn project_of(raw: &[u8]) -> (Id, Id) {
     let path = RawStr(raw).decode().unwrap_or_default();
     let path = directory(&path);
-    (Id::pseudonym(&path), Id::pseudonym(last_component(&path)))
-}
-
-/// The last component of a path of either kind of system.
-fn last_component(path: &[u8]) -> &[u8] {
-    path.rsplit(|&byte| byte == b'/' || byte == b'\\').next().unwrap_or(path)
+    // Of either kind of system.
+    let last = path.rsplit(|&byte| byte == b'/' || byte == b'\\').next();
+    (Id::pseudonym(&path), Id::pseudonym(last.unwrap_or(&path)))
 }

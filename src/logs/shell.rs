@@ -161,9 +161,8 @@ impl<'a> Commands<'a> {
     }
 
     fn take_line(&mut self) -> &'a [u8] {
-        let end = memchr(b'\n', self.rest).unwrap_or(self.rest.len());
-        let (line, rest) = self.rest.split_at(end);
-        self.rest = rest.get(1..).unwrap_or_default();
+        let line = self.skip_until(b'\n');
+        self.take();
         line
     }
 
@@ -247,8 +246,8 @@ impl<'a> Commands<'a> {
         }
     }
 
-    /// Passes over a here-document in a substitution, the first `<` having been taken: its quotes and brackets are text. What no
-    /// line ends is a shift: `$((1 << 2))`.
+    /// Passes over a here-document in a substitution, the first `<` having been taken: its quotes and brackets are text. What
+    /// no line ends is a shift: `$((1 << 2))`.
     fn skip_document(&mut self) {
         let more = self.rest.iter().take_while(|next| **next == b'<').count();
         self.rest = &self.rest[more..];

@@ -21,8 +21,7 @@ pub type Millis = i64;
 /// The timestamp of a record that carries none.
 pub const NO_TIME: Millis = i64::MIN;
 
-/// A summary this many records behind a compaction boundary belongs to it. They are written together; concurrent
-/// writers may put a record or two between.
+/// A summary this many records behind a compaction boundary belongs to it. Concurrent writers may put a record or two between.
 pub const SUMMARY_WITHIN_RECORDS: u32 = 3;
 
 /// Where a chain of calls was recorded, best place first.
@@ -87,7 +86,6 @@ pub struct ChainKey {
     pub session: Id,
     /// Subagent (of `agentId`); none on the main thread and for side-chain lines without an id.
     pub agent: Id,
-    /// Where it was recorded.
     pub place: Place,
 }
 
@@ -100,7 +98,6 @@ pub struct ToolUse {
     pub block: u32,
     /// API message that holds the call.
     pub message: Id,
-    /// Tool name.
     pub tool: Sym,
     /// Index into [`FileRows::chains`].
     pub chain: u32,
@@ -141,19 +138,15 @@ impl Handle {
 /// The answering half of a call: one `tool_result` block.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct ToolResult {
-    /// Number of the record in its file.
     pub record: u32,
     /// Number of the block among all blocks of the file.
     pub block: u32,
-    /// When the record was written.
     pub ts: Millis,
     /// Code points of the text the model saw.
     pub chars: u32,
-    /// Bytes of the same text.
     pub bytes: u32,
     /// Name of the same text.
     pub body: Id,
-    /// Content kinds.
     pub kind: ResultKind,
     /// How the call ended, as far as the result tells.
     pub status: Status,
@@ -166,9 +159,7 @@ pub struct ToolResult {
 pub struct CallRow {
     /// The `tool_use` id.
     pub call: Id,
-    /// The asking half.
     pub asked: Option<ToolUse>,
-    /// The answering half.
     pub answered: Option<ToolResult>,
     /// Recorded in a progress record of the parent rather than in a record of its own.
     pub progress: bool,
@@ -183,7 +174,6 @@ pub struct Usage {
     pub output: u64,
     /// Tokens written to the cache, both lifetimes.
     pub cache_creation: u64,
-    /// Tokens read from the cache.
     pub cache_read: u64,
     /// Of `cache_creation`, those kept for 5 minutes.
     pub cache_creation_5m: u64,
@@ -192,8 +182,7 @@ pub struct Usage {
 }
 
 impl Usage {
-    /// Makes writes by lifetime a part of all writes, as they are where both are right: without a total they are the total,
-    /// and beyond it they are cut.
+    /// Makes writes by lifetime a part of all writes, as they should be: without a total they are it, beyond it they are cut.
     pub fn settle_split(&mut self) {
         let split = self.cache_creation_5m.saturating_add(self.cache_creation_1h);
         if self.cache_creation == 0 {
@@ -254,11 +243,10 @@ pub enum MarkKind {
     Link = 3,
     /// A person wrote: a prompt, also one sent while the assistant worked; `id` is its uuid.
     Prompt = 4,
-    /// A record in the user's role without a result, on a main thread: `id` is its uuid, `other` its parent's, none where the
-    /// context begins anew.
+    /// A record in the user's role without a result, on a main thread: `id` is its uuid, `other` its parent's, or none.
     Said = 5,
-    /// A copy in a fork that has another uuid than its original, or with which the fork begins: `id` is the original's, `other` its
-    /// own, which is the parent of records behind it.
+    /// A copy in a fork that has another uuid than its original, or with which the fork begins: `id` is the original's, `other`
+    /// its own, which is the parent of records behind it.
     Copied = 6,
 }
 
@@ -274,11 +262,9 @@ impl MarkKind {
 pub struct MarkRow {
     /// Number of the record in its file.
     pub record: u32,
-    /// What it is.
     pub kind: MarkKind,
     /// See [`MarkKind`].
     pub id: Id,
-    /// See [`MarkKind`].
     pub other: Id,
     /// Index into [`FileRows::chains`].
     pub chain: u32,
@@ -299,9 +285,7 @@ pub struct SessionRow {
     pub project_record: u32,
     /// Largest client version seen, by [`compare_versions`].
     pub version: Sym,
-    /// Earliest timestamp.
     pub ts_first: Millis,
-    /// Latest timestamp.
     pub ts_last: Millis,
     /// Records that carry the session.
     pub records: u64,
@@ -326,7 +310,6 @@ pub struct Counters {
     pub known_records: u64,
     /// Records by type.
     pub types: BTreeMap<String, u64>,
-    /// What was odd.
     pub damage: Damage,
 }
 
@@ -370,8 +353,7 @@ pub fn count_under(counts: &mut BTreeMap<String, u64>, name: &str, count: u64) {
     }
 }
 
-/// Puts rows behind others. Where there are none yet they are taken over as they stand: of a long log a copy would be
-/// the most that is in memory.
+/// Puts rows behind others. Where there are none they are taken over: of a long log a copy would be most of memory.
 pub(super) fn put_behind<T>(rows: &mut Vec<T>, mut later: Vec<T>) {
     if rows.capacity() == 0 {
         *rows = later;
@@ -392,8 +374,7 @@ pub fn chain_place(chains: &mut Vec<ChainKey>, index: &mut ChainIndex, key: Chai
 }
 
 impl FileRows {
-    /// Appends the rows of the piece that follows. `names` says where each symbol of `later` went, `before` how much
-    /// of the file came earlier.
+    /// Appends the rows of the piece that follows. `names` says where symbols of `later` went, `before` what came earlier.
     pub fn append(&mut self, mut later: Self, names: &[Sym], before: &Counters) {
         let places = self.chains.iter().zip(0..);
         let mut index: ChainIndex = places.map(|(&key, place)| (key, place)).collect();
@@ -438,8 +419,7 @@ impl FileRows {
         self.sessions.extend_from_slice(&more.sessions);
     }
 
-    /// Brings together what belongs together: the halves of each call, the copies of each message, the rows of each
-    /// session.
+    /// Brings together what belongs together: the halves of each call, the copies of each message, the rows of each session.
     pub fn fold(&mut self, names: &Names) {
         join_halves(&mut self.calls);
         for row in &mut self.calls {
@@ -463,7 +443,6 @@ impl FileRows {
 pub struct FileTrace {
     /// Tools, models, versions.
     pub names: Names,
-    /// What was counted.
     pub counters: Counters,
     pub rows: FileRows,
     /// Extractors and arguments.
@@ -542,9 +521,8 @@ pub fn compare_versions(a: &str, b: &str) -> std::cmp::Ordering {
 }
 
 /// Pairs each answering half with the nearest asking half of its id before it, if nothing answered that yet; whatever has no
-/// partner stays a row of its own. Other makers' models number their calls anew in each answer, so that an id may come back. The
-/// result is a function of the halves alone, however they were joined before. A block has a number of its own, and a half is a
-/// block: there are no ties.
+/// partner stays a row of its own. Other makers' models number their calls anew in each answer, so that an id may come back.
+/// The result is a function of the halves alone, however they were joined before. Blocks have numbers, so there are no ties.
 fn join_halves(rows: &mut Vec<CallRow>) {
     let answer = |row: &mut CallRow| Some((row.call, row.progress, row.answered.take()?));
     let mut answers: Vec<_> = rows.iter_mut().filter_map(answer).collect();
@@ -569,8 +547,7 @@ fn join_halves(rows: &mut Vec<CallRow>) {
     rows.shrink_to_fit();
 }
 
-/// Merges the copies of each message; what progress records repeat stays apart from records of their own, and so does
-/// each message without any id.
+/// Merges the copies of each message; what progress records repeat stays apart, and so does each message without any id.
 fn merge_copies(rows: &mut Vec<MessageRow>, chains: &[ChainKey], names: &Names) {
     let mut index: IdMap<(Id, bool), usize> = IdMap::default();
     let mut kept = 0;

@@ -16,7 +16,6 @@ use crate::logs::trace::Counters;
 pub struct Twofold<'v, 'g, 't> {
     /// Who makes the rows. What is counted is counted here.
     pub light: Extractor<'v>,
-    /// Who makes the timeline.
     pub timeline: TimelineReader<'g, 't>,
 }
 

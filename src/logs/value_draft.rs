@@ -34,8 +34,7 @@ struct DraftList {
     has_spellings: bool,
 }
 
-/// A drafted scalar of an input: of the call at this place in the record. The first of each call stands for the whole
-/// input.
+/// A drafted scalar of an input: of the call at this place in the record. The first of each call stands for the whole input.
 #[derive(Default)]
 pub(super) struct DraftGiven {
     pub(super) call: usize,
@@ -72,6 +71,7 @@ pub(super) struct AnswerLists {
     flags: u8,
 }
 
+#[derive(Default)]
 struct Head {
     extractor: Sym,
     cap: u16,
@@ -89,16 +89,8 @@ const BEYOND: usize = usize::MAX;
 impl<'v> ValueDraft<'v> {
     /// An empty draft.
     pub fn new(rules: &'v ValueRules) -> Self {
-        Self {
-            rules,
-            names: Names::default(),
-            texts: Vec::new(),
-            lists: Vec::new(),
-            found: Vec::new(),
-            given: Vec::new(),
-            answer_lists: AnswerLists::default(),
-            scratch: Vec::new(),
-        }
+        let (names, texts, lists, found, given, answer_lists, scratch) = Default::default();
+        Self { rules, names, texts, lists, found, given, answer_lists, scratch }
     }
 
     /// Forgets the record before.
@@ -110,8 +102,7 @@ impl<'v> ValueDraft<'v> {
         self.answer_lists.start = 0;
     }
 
-    /// Drafts what an answer lists; `answer` is its place in the record. Where its tool may be one whose answers are taken
-    /// apart by lines, these are drafted as well.
+    /// Drafts what an answer lists; `answer` is its place in the record. Of a tool that may be listing, lines are drafted too.
     pub fn answer(&mut self, answer: usize, text: &[u8], may_be_listing: bool) {
         self.open_lists();
         if leaves::walk_answer(self, text).is_none() {
@@ -148,10 +139,8 @@ impl<'v> ValueDraft<'v> {
             let values = *start..*start + usize::from(kept);
             *start = values.end;
             let all_lines = self.found[values].iter().all(|found| found.kind == ValueKind::Line);
-            let flags = match is_taken {
-                true => List::TAKEN,
-                false => *flags | if all_lines { List::FILES } else { 0 },
-            };
+            let of_answer = *flags | if all_lines { List::FILES } else { 0 };
+            let flags = if is_taken { List::TAKEN } else { of_answer };
             let list = List { block: 0, extractor, found, matches, flags, kept };
             self.lists.push(DraftList { answer, list, has_spellings });
         }
@@ -160,16 +149,7 @@ impl<'v> ValueDraft<'v> {
     /// A new list of the answer at hand, of which `cap` values are kept.
     pub(super) fn list(&mut self, extractor: &str, cap: u16) -> usize {
         let extractor = self.names.intern(extractor);
-        let has_spellings = false;
-        self.answer_lists.heads.push(Head {
-            extractor,
-            cap,
-            kept: 0,
-            found: 0,
-            matches: 0,
-            has_spellings,
-            is_taken: false,
-        });
+        self.answer_lists.heads.push(Head { extractor, cap, ..Head::default() });
         self.answer_lists.heads.len() - 1
     }
 
@@ -211,8 +191,8 @@ impl<'v> ValueDraft<'v> {
     /// Lists an address.
     pub(super) fn add_url(&mut self, list: usize, url: &[u8]) {
         normal_url(url, &mut self.scratch);
-        let value = xxh3_64(&self.scratch);
-        self.add(list, value, ValueKind::Token, DraftValue { value, ..DraftValue::default() });
+        let value = DraftValue::of(&self.scratch);
+        self.add(list, value.value, ValueKind::Token, value);
     }
 
     /// Lists a word as it stands.
@@ -253,12 +233,9 @@ impl<'v> ValueDraft<'v> {
         let has_blank = || text.iter().any(u8::is_ascii_whitespace);
         if is_url(text) && !has_blank() {
             normal_url(text, &mut self.scratch);
-            return DraftValue { value: xxh3_64(&self.scratch), ..DraftValue::default() };
+            return DraftValue::of(&self.scratch);
         }
-        if self.rules.is_path(text) && !has_blank() {
-            return self.path(text);
-        }
-        DraftValue::of(text)
+        if self.rules.is_path(text) && !has_blank() { self.path(text) } else { DraftValue::of(text) }
     }
 
     /// Lists a scalar of JSON.
@@ -285,9 +262,8 @@ impl<'v> ValueDraft<'v> {
         self.lists.is_empty() && self.given.is_empty()
     }
 
-    /// Turns the draft into rows. Relative paths begin at `cwd`; `answers` and `calls` are the numbers of the blocks of the
-    /// record, by place.
-    pub fn commit(&mut self, cwd: Option<&[u8]>, answers: &[u32], calls: &[u32], rows: &mut ValueRows) {
+    /// Turns the draft into rows. Relative paths begin at `cwd`; `answers` and `calls` number the blocks of the record.
+    pub fn commit(&mut self, cwd: Option<&[u8]>, answers: Range<u32>, calls: Range<u32>, rows: &mut ValueRows) {
         let Self { texts, scratch, .. } = self;
         let mut resolve = |value: &mut DraftValue| {
             if !value.text.is_empty() {
@@ -300,20 +276,17 @@ impl<'v> ValueDraft<'v> {
         for DraftList { answer, list, has_spellings } in &self.lists {
             let (found, later) = rest.split_at(usize::from(list.kept));
             rest = later;
-            let Some(&block) = answers.get(*answer) else { continue };
+            let Some(block) = answers.clone().nth(*answer) else { continue };
             let start = rows.listed.len();
-            let value = |found: &Found| ListedValue {
-                value: found.value.value,
-                parent: found.value.parent,
-                count: found.count,
-                kind: found.kind,
-            };
-            rows.listed.extend(found.iter().map(value));
+            rows.listed.extend(found.iter().map(|found| {
+                let DraftValue { value, parent, .. } = found.value;
+                ListedValue { value, parent, count: found.count, kind: found.kind }
+            }));
             let doubles = if *has_spellings { merge_spellings(&mut rows.listed, start) } else { 0 };
             rows.lists.push(List { block, kept: list.kept - doubles, found: list.found - doubles, ..*list });
         }
         for call in self.given.chunk_by(|a, b| a.call == b.call) {
-            let Some(&block) = calls.get(call[0].call) else { continue };
+            let Some(block) = calls.clone().nth(call[0].call) else { continue };
             let (value, leaves) = whole_input(&call[1..]);
             rows.given.push(GivenArgument { block, argument: Sym(0), value, parent: 0, leaves });
             let kept = call[1..].iter().filter_map(|given| {

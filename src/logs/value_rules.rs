@@ -1,5 +1,4 @@
-//! What counts as a value: paths, addresses and ids by their form alone, and the one spelling of each. Numbers and words
-//! stand in `rules/projections.toml`.
+//! What counts as a value: paths, addresses and ids by form alone, and their one spelling, by `rules/projections.toml`.
 
 use memchr::{memchr, memmem, memrchr};
 use serde::Deserialize;
@@ -7,10 +6,6 @@ use serde::Deserialize;
 use crate::base::names::is_listed;
 use crate::logs::path::has_drive;
 use crate::logs::values::List;
-
-/// The shipped rules.
-#[cfg(any(test, fuzzing))]
-pub const SHIPPED: &str = include_str!("../../rules/projections.toml");
 
 /// Longest word that a list of words can hold, in bytes.
 const WORD_BYTES_MAX: usize = 16;
@@ -63,8 +58,7 @@ impl ValueRules {
     /// The rules compiled into this program.
     #[cfg(any(test, fuzzing))]
     pub fn shipped() -> Self {
-        crate::base::data::typed(SHIPPED, "rules/projections.toml")
-            .expect("the shipped rules/projections.toml parses; a test reads it")
+        crate::base::data::Data::default().parsed("projections.toml").expect("a test reads it")
     }
 
     /// Whether a list is kept of the answers of a tool.
@@ -91,7 +85,8 @@ impl ValueRules {
 
     /// Whether a word is a path.
     pub fn is_path(&self, word: &[u8]) -> bool {
-        if !self.is_path_long(word) || matches!(word[0], b'-' | b'@' | b'#' | b'%') {
+        let is_long = (self.path_bytes_min..=self.path_bytes_max).contains(&word.len());
+        if !is_long || matches!(word[0], b'-' | b'@' | b'#' | b'%') {
             return false;
         }
         let Some(slash) = memrchr(b'/', word) else { return word[0] != b'.' && self.is_file_name(word) };
@@ -105,10 +100,6 @@ impl ValueRules {
     /// Whether a text is too long for a path.
     pub fn is_over_long(&self, text: &[u8]) -> bool {
         text.len() > self.path_bytes_max
-    }
-
-    fn is_path_long(&self, word: &[u8]) -> bool {
-        (self.path_bytes_min..=self.path_bytes_max).contains(&word.len())
     }
 
     /// Whether a line without blanks names a file or directory.
@@ -125,8 +116,7 @@ impl ValueRules {
         memchr(b':', line).is_none() && (in_directory() || self.is_path(line))
     }
 
-    /// Whether the start of a line, up to a colon, is the file that the line is from; `numbered` says that a line number
-    /// follows.
+    /// Whether the start of a line, up to a colon, is the file that the line is from; `numbered` that a number follows.
     pub fn is_path_head(&self, head: &[u8], numbered: bool) -> bool {
         let name = memrchr(b'/', head).map_or(head, |slash| &head[slash + 1..]);
         let in_directory = || name.len() < head.len() && !has_double_slash(head);
@@ -199,8 +189,7 @@ pub fn is_url(text: &[u8]) -> bool {
     text.starts_with(b"https://") || text.starts_with(b"http://")
 }
 
-/// Writes an address in its one spelling: `https`, the host in lower case, no fragment, no slash at the end, nothing of
-/// the sentence around it.
+/// Writes an address in its one spelling: `https`, the host in lower case, no fragment, slash at the end or punctuation.
 pub fn normal_url(url: &[u8], out: &mut Vec<u8>) {
     let url = without_sentence(url);
     let url = &url[..memchr(b'#', url).unwrap_or(url.len())];

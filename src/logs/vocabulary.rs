@@ -7,10 +7,6 @@ use serde::Deserialize;
 use crate::base::id::Id;
 use crate::base::names::means;
 
-/// The shipped vocabulary.
-#[cfg(any(test, fuzzing))]
-pub const SHIPPED: &str = include_str!("../../rules/logs.toml");
-
 /// Record types, tool classes and the standard phrases by which a result tells how its call ended.
 #[derive(Deserialize, Debug, Clone)]
 #[serde(deny_unknown_fields)]
@@ -71,7 +67,6 @@ impl Vocabulary {
     /// The vocabulary compiled into this program.
     #[cfg(any(test, fuzzing))]
     pub fn shipped() -> Self {
-        crate::base::data::typed(SHIPPED, "rules/logs.toml")
-            .expect("the shipped rules/logs.toml parses; a test reads it")
+        crate::base::data::Data::default().parsed("logs.toml").expect("a test reads it")
     }
 }

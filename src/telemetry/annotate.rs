@@ -28,8 +28,8 @@ const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
 pub enum UsedWhen {
     /// The agent itself soon got the same answer of the same tool, before the file was changed.
     ///
-    /// In the same context (session, main thread or subagent, and compaction). Answers are compared by their content; where
-    /// one was recorded without, by the file that they name. Only what the agent asked for counts towards the lookahead, and one of
+    /// In the same context (session, main thread or subagent, and compaction). Answers are compared by their content; where one
+    /// was recorded without, by the file that they name. Only what the agent asked for counts towards the lookahead, and one of
     /// its calls uses at most one response.
     #[default]
     Answer,
@@ -62,7 +62,6 @@ pub struct Citations {
     pub lines: u64,
     /// Of these, not (or not only) JSON or not UTF-8; they stay as they are.
     pub damaged_lines: u64,
-    /// Events.
     pub events: u64,
     /// Of these, prefetched.
     pub prefetches: u64,
@@ -133,11 +132,8 @@ impl Standing {
 /// A file with the field set.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Annotated {
-    /// Its bytes.
     pub text: Vec<u8>,
-    /// What was counted.
     pub counts: Citations,
-    /// What stands in it now.
     pub standing: Standing,
 }
 
@@ -205,7 +201,6 @@ struct CitationEvent<'a> {
     reader: (&'a [u8], bool),
     /// Compactions before it: what was shown before one is no longer there.
     partition: u32,
-    /// When it was recorded.
     ts: Option<Millis>,
     tool: RawStr<'a>,
     /// Hash of the content; empty if it was not recorded.
@@ -250,8 +245,7 @@ impl<'a> CitationEvent<'a> {
         self.body.is_empty() && self.path.is_empty()
     }
 
-    /// Whether `other` gave the same answer. Another part of the same file is another answer, so the file only decides
-    /// where a content is not known.
+    /// Whether `other` gave the same answer. Other parts of a file are other answers: it decides where no content is known.
     fn is_same_answer(&self, other: &Self) -> bool {
         let contents_known = !self.body.is_empty() && !other.body.is_empty();
         let same = if contents_known { self.body == other.body } else { self.names_file_of(other) };
@@ -399,8 +393,7 @@ fn edit(text: &[u8], record: &CitationEvent<'_>, cited: bool) -> Option<(Range<u
     Some((start + place.start..start + place.end, field))
 }
 
-/// The value of the field in an object, or the empty place behind its last field; none if it stands there twice, since
-/// readers disagree about which one holds.
+/// The value of the field in an object, or the empty place behind its last field; none if it stands there twice.
 fn place_of_field(object: &[u8]) -> Option<Range<usize>> {
     let mut cursor = Cursor::new(object);
     let (mut first, mut found) = (cursor.enter().ok()?, None);

@@ -7,10 +7,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::base::body_shape::LayerId;
 use crate::base::names::Sym;
+use crate::telemetry::event::is_default;
 use crate::telemetry::log::{NO_STEP, RaceWord, RecordedEvent, foreseeable_tokens};
 
-/// The published counters (`EnrichmentEffectiveness`), with their names in the summary of a session. The later ones are left
-/// out there when they are zero.
+/// The published counters (`EnrichmentEffectiveness`) as summaries of sessions name them. Later ones are left out when zero.
 #[derive(Serialize, Deserialize, Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[serde(default)]
 pub struct Effectiveness {
@@ -29,30 +29,26 @@ pub struct Effectiveness {
     /// Actual less predicted tokens, added up, both by the ratio of the planner.
     pub net_prediction_error_tokens: i64,
     /// Calls that a prefetch made needless.
-    #[serde(rename = "inference_calls_saved_prefetch", skip_serializing_if = "is_zero")]
+    #[serde(rename = "inference_calls_saved_prefetch", skip_serializing_if = "is_default")]
     pub saved_prefetch: u64,
     /// Calls that a hint answered.
-    #[serde(rename = "inference_calls_saved_dedup", skip_serializing_if = "is_zero")]
+    #[serde(rename = "inference_calls_saved_dedup", skip_serializing_if = "is_default")]
     pub saved_dedup: u64,
     /// Calls refused because they kept coming back empty.
-    #[serde(rename = "inference_calls_saved_fail_fast", skip_serializing_if = "is_zero")]
+    #[serde(rename = "inference_calls_saved_fail_fast", skip_serializing_if = "is_default")]
     pub saved_fail_fast: u64,
     /// Tokens of all three.
-    #[serde(rename = "inference_tokens_saved", skip_serializing_if = "is_zero")]
+    #[serde(rename = "inference_tokens_saved", skip_serializing_if = "is_default")]
     pub tokens_saved: u64,
     /// Prefetches sent out.
-    #[serde(skip_serializing_if = "is_zero")]
+    #[serde(skip_serializing_if = "is_default")]
     pub prefetch_dispatched: u64,
     /// Of these, done before they were needed.
-    #[serde(skip_serializing_if = "is_zero")]
+    #[serde(skip_serializing_if = "is_default")]
     pub prefetch_won_race: u64,
     /// Of these, never asked for.
-    #[serde(skip_serializing_if = "is_zero")]
+    #[serde(skip_serializing_if = "is_default")]
     pub prefetch_wasted: u64,
-}
-
-fn is_zero(count: &u64) -> bool {
-    *count == 0
 }
 
 impl Effectiveness {
@@ -137,9 +133,8 @@ pub fn effectiveness(events: &[RecordedEvent], planned: &[&RecordedEvent], by: C
     sum
 }
 
-/// Declines whose tool is among the next few responses of later steps in the same context, by the published definition:
-/// the name alone counts. A response stands for one decline at most. A decline stands by itself, or on the response that the
-/// agent got all the same.
+/// Declines whose tool is among the next few responses of later steps in the same context, by the published definition: the
+/// name alone counts. A response stands for one decline at most. A decline stands by itself, or on the response the agent got.
 pub fn late_invoked(events: &[RecordedEvent], planned: &[&RecordedEvent], calls: u32) -> u64 {
     let context = |event: &RecordedEvent| (event.session, event.chain, event.partition);
     let mut declines: BTreeMap<_, Vec<&RecordedEvent>> = BTreeMap::new();

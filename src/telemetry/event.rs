@@ -23,8 +23,7 @@ pub struct PipelineEvent {
     pub shape: String,
     #[serde(default)]
     pub inner_formats: Vec<String>,
-    /// Name of the response: first 32 hex digits of its SHA-256; keyed where devboy emits it, so that nobody can check a
-    /// guess.
+    /// Name of the response: first 32 hex digits of its SHA-256; keyed where devboy emits it, against guesses.
     #[serde(default)]
     pub content_sha_prefix_hex: String,
     /// Name of the file: first 8 hex digits of SHA-256 of the normalised path; keyed likewise.
@@ -77,8 +76,7 @@ pub struct PipelineEvent {
     /// Whether text stood beside images or documents, so that no layer could act.
     #[serde(default, skip_serializing_if = "is_default")]
     pub mixed: bool,
-    /// Whether it is what the client showed of a result that it put into a file, so that nobody before the client could
-    /// act.
+    /// Whether it is what the client showed of a result that it put into a file, so that nobody before the client could act.
     #[serde(default, skip_serializing_if = "is_default")]
     pub preview: bool,
     /// Tokens of the call's name in a hint.
@@ -140,7 +138,7 @@ fn one() -> f64 {
     1.0
 }
 
-fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+pub(super) fn is_default<T: Default + PartialEq>(value: &T) -> bool {
     *value == T::default()
 }
 
@@ -164,9 +162,7 @@ pub struct SessionSummary {
     pub avg_response_chars: f64,
     /// Largest partition number.
     pub compaction_count: u32,
-    /// Tokens as they are.
     pub total_baseline_tokens: u64,
-    /// Tokens sent.
     pub total_final_tokens: u64,
     /// One minus sent by baseline.
     pub savings_pct: f64,
@@ -174,7 +170,6 @@ pub struct SessionSummary {
     pub duration_sec: u64,
     /// Time of the last event.
     pub ended_at_ms: i64,
-    /// Share of the events that was recorded.
     #[serde(default = "one")]
     pub sample_rate_applied: f64,
     /// What the planner and L0 spared, the planner's own events included.
@@ -201,8 +196,7 @@ pub struct SummaryLine {
 }
 
 impl SummaryLine {
-    /// Sums up the events of one session; none without events. Nobody asked for what the planner did: of that only the
-    /// effect is told.
+    /// Sums up the events of one session; none without events. Of what the planner did only the effect is told.
     pub fn of(events: &[PipelineEvent], enrichment: Effectiveness) -> Option<Self> {
         let first = events.first()?;
         let share =

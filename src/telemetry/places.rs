@@ -1,5 +1,5 @@
-//! Where telemetry may lie, every file of it below those places once, and which of these are read: no event may count twice, and
-//! none that is known to lie outside the window.
+//! Where telemetry may lie, every file of it below those places once, and which of these are read: no event may count twice,
+//! and none that is known to lie outside the window.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
@@ -21,14 +21,12 @@ pub struct TelemetryPlace {
     pub path: PathBuf,
     /// Who named it: `--input-dir`, `default`, `DEVBOY_TELEMETRY_DIR` or `telemetry.path`.
     pub origin: &'static str,
-    /// Whether it was there.
     pub found: bool,
 }
 
 /// What decides where telemetry is looked for.
 #[derive(Clone, Debug, Default)]
 pub struct Surroundings {
-    /// The home directory.
     pub home: Option<PathBuf>,
     /// `DEVBOY_TELEMETRY_DIR`.
     pub telemetry_dir: Option<PathBuf>,
@@ -65,7 +63,6 @@ pub struct EventFile {
     pub bytes: u64,
     /// Modification time; [`NO_TIME`] where the system has none.
     pub modified_ms: Millis,
-    /// How it is packed, by its name.
     pub packing: Packing,
 }
 
@@ -144,13 +141,11 @@ const BLOCK_BYTES: usize = 64 << 10;
 /// The files to read and what was left out.
 #[derive(Debug, Default)]
 pub(super) struct FileSelection {
-    /// Files by path.
     pub(super) files: Vec<EventFile>,
     /// Files whose content stands in another file of the same name.
     pub(super) copies: u64,
     /// Files last written before the window.
     pub(super) outside_window: u64,
-    /// What to tell the user.
     pub(super) notes: Vec<String>,
 }
 

@@ -4,11 +4,12 @@ use std::sync::LazyLock;
 
 use proptest::prelude::*;
 
-use crate::logs::endpoint::{EndpointArguments, Endpoints, SHIPPED};
+use crate::logs::endpoint::{EndpointArguments, Endpoints};
 use crate::logs::path::normal_path;
 use crate::logs::shell::Commands;
 use crate::tests::log_builder::cases;
 
+const SHIPPED: &str = include_str!("../../rules/endpoints.toml");
 static ENDPOINTS: LazyLock<Endpoints> = LazyLock::new(Endpoints::shipped);
 
 #[track_caller]

@@ -516,7 +516,7 @@ fn another_vocabulary_makes_the_rows_anew() {
         .replace("\"content\":\"secretbody of some length\"", "\"is_error\":true,\"content\":\"Go away\"");
     append(&home, "one.jsonl", &refused);
     assert_eq!(home.json(&["ingest"])["history"]["status"]["error"], 2);
-    let words = crate::logs::vocabulary::SHIPPED
+    let words = include_str!("../../rules/logs.toml")
         .replace("\"The user doesn't want to proceed with this tool use.\"", "\"Go away\"");
     home.write("rules/logs.toml", words);
     let dir = home.path("rules");
@@ -545,7 +545,7 @@ fn rows_of_other_roots_are_made_anew_as_well_when_the_vocabulary_changes() {
     let (a, b) = (home.path("a"), home.path("b"));
     let (a, b) = (a.to_str().unwrap(), b.to_str().unwrap());
     home.json(&["ingest", "--input-dir", a, "--input-dir", b]);
-    let words = crate::logs::vocabulary::SHIPPED
+    let words = include_str!("../../rules/logs.toml")
         .replace("\"The user doesn't want to proceed with this tool use.\"", "\"Go away\"");
     home.write("rules/logs.toml", words);
     let dir = home.path("rules");

@@ -6,7 +6,7 @@ use proptest::prelude::*;
 
 use super::harness::{Home, session};
 use crate::base::id::Id;
-use crate::base::seal::{Seal, secret_file};
+use crate::base::seal::{Seal, Way, secret_file};
 use crate::base::words;
 use crate::frames::lake::Lake;
 
@@ -14,15 +14,15 @@ proptest! {
     #[test]
     fn a_seal_is_undone_by_its_own_secret(secret: [u8; 32], id: [u8; 16], wide: u64, narrow: u32) {
         let seal = Seal::new(&secret);
-        prop_assert_eq!(seal.open_id(seal.seal_id(Id(id))), Id(id));
-        prop_assert_eq!(seal.open_u64(seal.seal_u64(wide)), wide);
-        prop_assert_eq!(seal.open_u32(seal.seal_u32(narrow)), narrow);
+        prop_assert_eq!(seal.id(Way::FromDisk, seal.id(Way::ToDisk, Id(id))), Id(id));
+        prop_assert_eq!(seal.wide(Way::FromDisk, seal.wide(Way::ToDisk, wide)), wide);
+        prop_assert_eq!(seal.narrow(Way::FromDisk, seal.narrow(Way::ToDisk, narrow)), narrow);
     }
 
     #[test]
     fn secrets_make_different_numbers(one: [u8; 32], other: [u8; 32], wide in 1_u64..) {
         prop_assume!(one != other);
-        prop_assert_ne!(Seal::new(&one).seal_u64(wide), Seal::new(&other).seal_u64(wide));
+        prop_assert_ne!(Seal::new(&one).wide(Way::ToDisk, wide), Seal::new(&other).wide(Way::ToDisk, wide));
         prop_assert_ne!(Seal::new(&one).check(), Seal::new(&other).check());
     }
 }
@@ -30,16 +30,21 @@ proptest! {
 #[test]
 fn none_stays_none_and_nothing_else_becomes_none() {
     let seal = Seal::new(&[7; 32]);
-    assert_eq!((seal.seal_id(Id::NONE), seal.seal_u64(0), seal.seal_u32(0)), (Id::NONE, 0, 0));
-    let sealed: BTreeSet<u32> = (0..100_000).map(|number| seal.seal_u32(number)).collect();
+    assert_eq!(
+        (seal.id(Way::ToDisk, Id::NONE), seal.wide(Way::ToDisk, 0), seal.narrow(Way::ToDisk, 0)),
+        (Id::NONE, 0, 0)
+    );
+    let sealed: BTreeSet<u32> = (0..100_000).map(|number| seal.narrow(Way::ToDisk, number)).collect();
     assert_eq!(sealed.len(), 100_000);
-    assert!((1..100_000).all(|number| seal.seal_u32(number) != 0));
+    assert!((1..100_000).all(|number| seal.narrow(Way::ToDisk, number) != 0));
 }
 
 #[test]
 fn a_bit_more_changes_half_of_the_bits() {
     let seal = Seal::new(&[7; 32]);
-    let changed: u32 = (0..6400_u64).map(|n| (seal.seal_u64(n) ^ seal.seal_u64(n ^ 1 << (n % 64))).count_ones()).sum();
+    let changed: u32 = (0..6400_u64)
+        .map(|n| (seal.wide(Way::ToDisk, n) ^ seal.wide(Way::ToDisk, n ^ 1 << (n % 64))).count_ones())
+        .sum();
     assert!((31.0..33.0).contains(&(f64::from(changed) / 6400.0)), "{changed}");
 }
 
@@ -55,9 +60,9 @@ fn without_the_secret_no_word_is_found() {
     words.extend(["password", "hunter2", "secret", "token", "admin", "gitlab", "login"].map(String::from));
     let guessed: BTreeSet<u64> = words.iter().map(|word| words::hash(word)).collect();
     let seal = Seal::new(&[9; 32]);
-    let on_disk: Vec<u64> = words.iter().map(|word| seal.seal_u64(words::hash(word))).collect();
+    let on_disk: Vec<u64> = words.iter().map(|word| seal.wide(Way::ToDisk, words::hash(word))).collect();
     assert_eq!(on_disk.iter().filter(|hash| guessed.contains(hash)).count(), 0);
-    assert_eq!(on_disk.iter().filter(|hash| guessed.contains(&seal.open_u64(**hash))).count(), words.len());
+    assert_eq!(on_disk.iter().filter(|hash| guessed.contains(&seal.wide(Way::FromDisk, **hash))).count(), words.len());
 }
 
 const LOG: &str = ".claude/projects/-home-u-p/one.jsonl";
@@ -90,7 +95,7 @@ fn answers_do_not_depend_on_the_secret() {
     }
     let [one, other] = homes.each_ref().map(|home| std::fs::read(secret_file(&home.lake())).unwrap());
     assert!(one.len() == 32 && one != other);
-    let ids = homes.each_ref().map(|home| Lake::open(&home.lake()).unwrap().manifest().sources.len());
+    let ids = homes.each_ref().map(|home| Lake::open(&home.lake()).unwrap().manifest.sources.len());
     assert_eq!(ids, [1, 1]);
 }
 
@@ -100,7 +105,7 @@ fn without_its_secret_a_lake_still_counts() {
     let home = Home::new();
     home.write(LOG, session("one", 12));
     let known: Vec<_> = QUESTIONS.iter().map(|question| answer(&home, question).0).collect();
-    let sources = |home: &Home| Lake::open(&home.lake()).unwrap().manifest().sources.clone();
+    let sources = |home: &Home| Lake::open(&home.lake()).unwrap().manifest.sources.clone();
     let thief = Home::new();
     std::fs::create_dir_all(thief.path(".claude/projects")).unwrap();
     move_lake(&home, &thief);

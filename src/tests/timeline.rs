@@ -304,7 +304,6 @@ fn a_compaction_and_its_summary_open_one_segment() {
     assert_eq!(causes(&timeline), [(SegmentCause::Start, NONE), (SegmentCause::Compaction, NONE)]);
     let [boundary] = &timeline.boundaries[..] else { panic!("{:?}", timeline.boundaries) };
     assert_eq!((boundary.request, boundary.trigger, boundary.pre_tokens), (1, Trigger::Manual, Some(155_031)));
-    assert_eq!(boundary.id, id("b"));
     let request = &timeline.requests[1];
     assert!(request.marks.has(Marks::COMPACTION));
     assert_eq!(kinds(&timeline, &request.inputs), [BlockKind::Summary, BlockKind::Human]);

@@ -224,9 +224,8 @@ impl Story {
     /// The context is compacted; a summary stands for it.
     pub fn compaction(&mut self, trigger: Trigger, pre_tokens: Option<u64>, summary_chars: u32) -> &mut Self {
         let (chain, request) = self.place();
-        let id = Id::of(format!("boundary {request}").as_bytes());
         let summary = self.block(BlockKind::Summary, summary_chars, NONE);
-        self.timeline.boundaries.push(Boundary { id, chain, request, ts: NO_TIME, trigger, pre_tokens, summary });
+        self.timeline.boundaries.push(Boundary { chain, request, ts: NO_TIME, trigger, pre_tokens, summary });
         self.cause = Some(SegmentCause::Compaction);
         self.open.clear();
         self.mark(Marks::COMPACTION)

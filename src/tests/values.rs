@@ -272,7 +272,7 @@ fn drafted(answer: &[u8], input: &[u8]) -> ValueRows {
     draft.answer(0, answer, true);
     draft.answer(1, answer, true);
     draft.input(0, input);
-    draft.commit(Some(b"/w"), &[1, 2], &[3], &mut rows);
+    draft.commit(Some(b"/w"), 1..3, 3..4, &mut rows);
     rows
 }
 

@@ -78,17 +78,8 @@ impl TimelineDraft {
         let cause = if compacted { SegmentCause::Compaction } else { SegmentCause::Start };
         self.timeline.segments.push(Segment { chain, requests: request..request, after: NONE, cause });
         if compacted {
-            let id = Id::of(&request.to_le_bytes());
-            let trigger = Trigger::Unknown;
-            self.timeline.boundaries.push(Boundary {
-                id,
-                chain,
-                request,
-                ts: NO_TIME,
-                trigger,
-                pre_tokens: None,
-                summary: NONE,
-            });
+            let (ts, trigger, pre_tokens, summary) = (NO_TIME, Trigger::Unknown, None, NONE);
+            self.timeline.boundaries.push(Boundary { chain, request, ts, trigger, pre_tokens, summary });
         }
     }
 

@@ -1,5 +1,5 @@
-//! An outline as a graph: from its start to its end every path is a selection of nodes, and costs what their text
-//! costs, heads and hints included.
+//! An outline as a graph: from its start to its end every path is a selection of nodes, and costs what they do, heads and
+//! hints included.
 
 use crate::facts::knapsack::Choice;
 use crate::facts::outline::{CUT, Outline, OutlinePart, Tail};
@@ -33,13 +33,11 @@ enum PricedItem {
 
 /// An edge of the graph.
 pub struct Move {
-    /// Where it leads.
     pub to: OutlinePlace,
     /// What is worth more then.
     pub value: u64,
     /// What costs more then.
     pub cost: u64,
-    /// Whether a node is kept.
     pub keeps: bool,
 }
 

@@ -1,8 +1,7 @@
 //! The most that a body can say in a given number of tokens.
 //!
-//! A body that fits as it is, or in some format, is written that way. Else it is taken apart, some nodes are left out,
-//! and a hint stands where they were that counts lines, or members and elements of JSON. The budget holds for the text
-//! that comes out, counted as a whole.
+//! A body that fits as it is, or in some format, is written that way. Else it is taken apart, some nodes are left out, and a
+//! hint stands where they were that counts lines, or members and elements of JSON. The budget holds for the whole text.
 
 mod graph;
 mod price;
@@ -26,15 +25,13 @@ const ROUNDS_MAX: usize = 8;
 
 /// What is asked for.
 pub struct BudgetRequest<'a> {
-    /// The body.
     pub text: &'a str,
     pub shape: BodyShape,
     /// How it shows the text of files: that is kept line by line, in formats from which it can be quoted.
     pub showing: Showing,
     /// Tokens that the result may take, hints included.
     pub budget: u64,
-    /// The call that returns what is left out, such as `get_issues(page=2)`. Without one nothing can be left out: a
-    /// hint that cannot be acted upon is never given.
+    /// The call that returns what is left out, such as `get_issues(page=2)`. Without one nothing can be left out.
     pub signature: Option<&'a str>,
     /// Formats in which the body or its nodes may be written.
     pub formats: &'a [&'a Format],

@@ -4,9 +4,7 @@
 //! strings, `""` is the empty string, and a field with nothing in it is a missing key. A quoted field that is a JSON
 //! container or a JSON string as a whole is that value; so a string of such a text is written as a JSON string.
 
-use std::borrow::Cow;
-
-use crate::facts::cell::{CellGrid, GridColumns, as_json, read_quoted, spells_json, write_quoted};
+use crate::facts::cell::{CellGrid, CsvField, GridColumns, as_json, read_field, spells_json, write_quoted};
 use crate::facts::encode::{Format, FormatFamily, Meaning, Params, Subject};
 use crate::facts::json_tree::{Json, write_string};
 
@@ -80,12 +78,6 @@ fn needs_quotes(text: &str) -> bool {
     text.contains([',', '"', '\n', '\r']) || text.trim() != text
 }
 
-/// A field as it is read, quotes resolved.
-struct CsvField<'a> {
-    text: Cow<'a, str>,
-    quoted: bool,
-}
-
 /// The fields that are still ahead; no text at all once the last record was read.
 struct Fields<'a> {
     rest: Option<&'a str>,
@@ -106,21 +98,11 @@ impl<'a> Fields<'a> {
 
     /// The next field, and whether it is the last one of its record.
     fn field(&mut self) -> Option<(CsvField<'a>, bool)> {
-        let text = self.rest?;
-        let (field, behind) = match text.strip_prefix('"') {
-            Some(inner) => read_quoted(inner).map(|(text, behind)| (CsvField { text, quoted: true }, behind))?,
-            None => bare_field(text)?,
-        };
+        let (field, behind) = read_field(self.rest?, |bare| !needs_quotes(bare))?;
         self.rest = match behind.strip_prefix([',', '\n']) {
             None if !behind.is_empty() => return None,
             ahead => ahead,
         };
         Some((field, !behind.starts_with(',')))
     }
-}
-
-fn bare_field(text: &str) -> Option<(CsvField<'_>, &str)> {
-    let (field, behind) = text.split_at(text.find([',', '\n']).unwrap_or(text.len()));
-    let bare = CsvField { text: Cow::Borrowed(field), quoted: false };
-    (!needs_quotes(field)).then_some((bare, behind))
 }

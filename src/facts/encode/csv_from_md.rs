@@ -3,12 +3,12 @@
 
 use pulldown_cmark::Alignment;
 
-use crate::facts::cell::{FENCE_BYTES_MIN, fence_for, longest_fence, read_quoted, write_quoted};
+use crate::facts::cell::{FENCE_BYTES_MIN, fence_for, longest_fence, read_field, write_record};
 use crate::facts::encode::{Format, FormatFamily, Meaning, Params, Subject};
 use crate::facts::markdown::{Document, MarkdownPart, PipeTable};
 
-/// Comma, quotes doubled, LF line ends, header first. The info string of a fence is `csv`, followed by one letter per
-/// column if any column is aligned.
+/// Comma, quotes doubled, LF line ends, header first. The info string of a fence is `csv`, with a letter per column if any is
+/// aligned.
 pub const FORMAT: Format =
     Format { id: "csv_from_md", family: FormatFamily::Published, by_depth: false, encode, decode };
 
@@ -93,19 +93,8 @@ fn read_info(info: &str, columns: usize) -> Option<Vec<Alignment>> {
 }
 
 fn write_records(table: &PipeTable, out: &mut String) {
-    for row in &table.rows {
-        for (column, cell) in row.iter().enumerate() {
-            if column > 0 {
-                out.push(',');
-            }
-            if cell.contains([',', '"', '\n', '\r']) {
-                write_quoted(cell, out);
-            } else {
-                out.push_str(cell);
-            }
-        }
-        out.push('\n');
-    }
+    let rows = table.rows.iter();
+    rows.for_each(|row| write_record(row.iter().map(String::as_str), &[',', '"', '\n', '\r'], out));
 }
 
 /// Reads records that all end with LF; none if a quote stands where none belongs.
@@ -113,25 +102,15 @@ fn read_records(text: &str) -> Option<Vec<Vec<String>>> {
     let (mut rows, mut row) = (Vec::new(), Vec::new());
     let mut rest = text;
     while !rest.is_empty() {
-        let (cell, after) = read_field(rest)?;
-        row.push(cell);
-        let (separator, after) = after.split_at_checked(1)?;
-        if separator == "\n" {
-            rows.push(std::mem::take(&mut row));
-        } else if after.is_empty() {
-            return None;
-        }
-        rest = after;
+        let (cell, behind) = read_field(rest, |bare| !bare.contains(['"', '\r']))?;
+        row.push(cell.text.into_owned());
+        rest = match behind.strip_prefix('\n') {
+            Some(next) => {
+                rows.push(std::mem::take(&mut row));
+                next
+            }
+            None => behind.strip_prefix(',').filter(|next| !next.is_empty())?,
+        };
     }
     Some(rows)
-}
-
-/// One field, and what follows it: a comma, an LF, or nothing.
-fn read_field(text: &str) -> Option<(String, &str)> {
-    let Some(quoted) = text.strip_prefix('"') else {
-        let end = memchr::memchr2(b',', b'\n', text.as_bytes())?;
-        return (!text[..end].contains(['"', '\r'])).then(|| (text[..end].to_owned(), &text[end..]));
-    };
-    let (cell, after) = read_quoted(quoted)?;
-    after.starts_with([',', '\n']).then(|| (cell.into_owned(), after))
 }

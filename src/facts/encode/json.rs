@@ -1,5 +1,4 @@
-//! JSON without white space: what a body costs before any better format is tried. And over several lines: only something
-//! to compare with, since savings against it are easily large.
+//! JSON without white space: what a body costs before any better format is tried. And over several lines: only to compare with.
 
 use crate::facts::encode::{Format, FormatFamily, Meaning, Params, Subject};
 use crate::facts::json_tree::Json;

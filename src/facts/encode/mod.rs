@@ -1,9 +1,8 @@
 //! The formats in which a body can be written: each a pair of an encoder and a decoder in a file of its own, the
 //! register that lists them, a body as encoders see it and what it says, and the numbers of `rules/formats.toml`.
 //!
-//! An encoding counts only if decoding it gives back what the body says; [`prove`] is where that is decided, on the
-//! real text, for every format alike. An encoder may therefore be written optimistically: what it loses is refused
-//! here.
+//! An encoding counts only if decoding it gives back what the body says; [`prove`] is where that is decided, on the real text,
+//! for every format alike. An encoder may therefore be written optimistically: what it loses is refused here.
 
 pub mod csv;
 pub mod csv_from_md;
@@ -81,7 +80,6 @@ pub struct Params {
 pub struct Format {
     /// Name in configurations, telemetry and reports.
     pub id: &'static str,
-    /// Who knows it.
     pub family: FormatFamily,
     /// Whether [`Params::recursion_depth`] changes what is written.
     pub by_depth: bool,
@@ -169,13 +167,9 @@ pub fn prove(format: &Format, subject: &Subject<'_>, params: Params) -> Option<S
 
 /// One way to write the body.
 pub struct EncodingChoice {
-    /// The format.
     pub id: &'static str,
-    /// Who knows it.
     pub family: FormatFamily,
-    /// What came of it.
     pub outcome: EncodeAttempt,
-    /// What the text costs.
     pub tokens: Option<u64>,
     /// What can be quoted from it.
     pub kept: KeptLines,

@@ -1,5 +1,4 @@
-//! A JSON object with an array `diffs`: its other members as lines, then every diff under a heading of its own in a fence,
-//! where line breaks and quotes need no escapes.
+//! A JSON object with an array `diffs`: its other members as lines, then every diff under a heading of its own in a fence.
 //!
 //! ````text
 //! title: Example

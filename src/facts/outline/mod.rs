@@ -18,7 +18,6 @@ use crate::facts::outline::value::ValuePlace;
 
 /// A body taken apart, in its order.
 pub struct Outline {
-    /// Nodes and the bounds of their groups.
     pub parts: Vec<OutlinePart>,
 }
 
@@ -96,7 +95,6 @@ impl GroupHead {
 /// What stands behind the nodes of a group.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Tail {
-    /// Nothing.
     None,
     /// A blank line, unless the last nodes are left out: then a hint ends the group.
     Blank,
@@ -112,7 +110,6 @@ pub struct OutlineRules<'a> {
     pub line_tokens_max: u64,
     /// The formats in which a JSON node may be written, beside JSON.
     pub formats: &'a [&'a Format],
-    /// What these are told.
     pub params: Params,
 }
 

@@ -196,8 +196,7 @@ impl TextBlock {
 }
 
 impl OutlineBlockKind {
-    /// A heading is one that starts with `#`: a text above a line of dashes is one too, but that is how tools separate
-    /// their results.
+    /// A heading is one that starts with `#`: a line of dashes below a text is how tools separate results.
     fn of(event: &Event<'_>, text: &str) -> Self {
         match event {
             Event::Start(Tag::Heading { level, .. }) if text.trim_start().starts_with('#') => {

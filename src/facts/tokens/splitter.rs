@@ -1,5 +1,4 @@
-//! Cuts text into the pieces within which tokens are merged, by the class of every character: from the table that the
-//! build script writes.
+//! Cuts text into the pieces within which tokens are merged, by the class of every character (a table of the build script's).
 
 use crate::facts::tokens::automaton::{Automaton, Position};
 

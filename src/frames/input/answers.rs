@@ -1,5 +1,4 @@
-//! What is worked out of an input, answers that the lake remembers, and the texts behind pseudonyms, as the logs on disk have
-//! them.
+//! What is worked out of an input, answers that the lake remembers, and the texts behind pseudonyms, from the logs on disk.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::RangeInclusive;
@@ -39,10 +38,7 @@ impl Input {
             self.corpus = None;
         }
         self.corpus();
-        let known = match self.file_values.take() {
-            Some(known) => known,
-            None => self.put_values_together(),
-        };
+        let known = self.file_values.take().unwrap_or_else(|| self.put_values_together());
         let FileValues { names, files } = self.file_values.insert(known).clone();
         let corpus = self.corpus.as_ref().expect("it was just loaded");
         self.pool.install(|| gather(corpus, history, names, files))
@@ -130,8 +126,7 @@ impl Input {
 /// The years whose days tell time zones apart: no log is older, and rules of summer time repeat.
 const YEARS: RangeInclusive<i16> = 2020..=2040;
 
-/// What the clocks of a time zone show, in seconds from UTC at the start of each month. A zone may have no name,
-/// and what a name stands for may change.
+/// What the clocks of a time zone show, in seconds from UTC at the start of each month. Zones may have no name, or change.
 pub fn offsets(zone: &TimeZone) -> Vec<i32> {
     let months = YEARS.flat_map(|year| (1..=12).map(move |month| date(year, month, 1)));
     let starts = months.filter_map(|day| day.to_zoned(TimeZone::UTC).ok());
@@ -179,8 +174,7 @@ impl Input {
         self.look_in(likely, HEAD_BYTES, &mut found);
         wanted.retain(|id| !found.texts.contains_key(id));
         let mut all_named = self.look_through(&files, HEAD_BYTES, wanted.clone(), &mut found);
-        // Several sessions may be in one log. Where logs are deleted, a name that is missing is mostly theirs: it is not worth
-        // reading all others for it.
+        // Several sessions may be in one log. A missing name is mostly that of a deleted log: do not read all others.
         if !all_named && self.kept() == 0 {
             wanted.retain(|id| !found.texts.contains_key(id));
             let is_longer = |file: &&LogFile| file.bytes > HEAD_BYTES || file.packing != Packing::Plain;
@@ -213,8 +207,9 @@ impl Input {
     /// Adds what logs have of the texts wanted of each, in their first so many bytes.
     fn look_in(&self, logs: Vec<(&LogFile, &IdSet<Id>)>, bytes: u64, found: &mut FoundTexts) {
         let look = |(file, wanted): (&LogFile, &IdSet<Id>)| {
-            let (texts, failure) = look_up(&file.path, file.packing, bytes, wanted);
-            (texts, failure.map(|why| (file.path.clone(), why.to_string())))
+            let mut texts = IdMap::default();
+            let looked = look_up(&file.path, file.packing, bytes, wanted, &mut texts);
+            (texts, looked.err().map(|why| (file.path.clone(), why.to_string())))
         };
         let looked: Vec<_> = self.pool.install(|| logs.into_par_iter().map(look).collect());
         for (texts, failure) in looked {

@@ -1,5 +1,4 @@
-//! What a question works on: which logs, what is known of them, and the rows behind it, loaded only when somebody needs
-//! them.
+//! What a question works on: which logs, what is known of them, and the rows behind it, loaded only when somebody needs them.
 
 pub mod answers;
 pub mod timeline;
@@ -53,11 +52,8 @@ pub use told::missing;
 
 /// Which logs a question is about, and how they are read.
 pub struct InputRequest<'a> {
-    /// The places to look at.
     pub roots: Vec<Root>,
-    /// The data files.
     pub data: Data,
-    /// The time window.
     pub window: Range<Millis>,
     /// Part of the names of the projects asked for.
     pub project: Option<String>,
@@ -67,8 +63,7 @@ pub struct InputRequest<'a> {
     pub lake: Option<PathBuf>,
     /// The vocabularies in which the facts about bodies are wanted, one bit each, 0 for none.
     pub tier: u8,
-    /// In what detail [`Input::timeline`] will be asked for, if it will: standard input can be read only once, and other logs
-    /// need not be read twice.
+    /// How [`Input::timeline`] will be asked for, if it will: standard input can be read once, others need not be read twice.
     pub timeline: Option<TimelineDetail>,
     /// Whether progress may be shown.
     pub progress: bool,
@@ -78,13 +73,11 @@ pub struct InputRequest<'a> {
     pub stdin: &'a mut dyn Read,
 }
 
-/// What a reading of logs takes down besides what every question needs. What it leaves out is read again for whoever asks for
-/// it all the same.
+/// What a reading of logs takes down besides what every question needs. What is left out is read again for whoever asks.
 #[derive(Clone, Copy, Default)]
 pub(super) struct TakenDown {
     /// What results list and calls are given: asked for where calls are looked at, and hardly ever beside a timeline.
     pub values: bool,
-    /// The words of timelines.
     pub words: bool,
 }
 
@@ -92,31 +85,20 @@ pub(super) struct TakenDown {
 pub struct Input {
     /// The files asked for, those on disk first, with what was counted in them.
     pub sources: Vec<RowSource>,
-    /// The places looked at.
     pub roots: Vec<Root>,
-    /// What was found there.
     pub listing: LogListing,
-    /// The time window.
     pub window: Range<Millis>,
     /// How the files were brought up to date.
     pub tally: SyncTally,
-    /// Things to tell the user.
     pub notes: Vec<String>,
-    /// Words of the logs.
     pub vocabulary: Vocabulary,
-    /// Classes of endpoints.
     pub endpoints: Endpoints,
-    /// How bodies are written in other ways.
     pub formats: FormatRules,
-    /// What counts as a value.
     value_rules: ValueRules,
     tier: u8,
-    /// The data files.
     pub data: Data,
-    /// The workers.
     pub pool: rayon::ThreadPool,
     pub(super) lake: Option<Lake>,
-    /// Names what makes rows and facts.
     maker: Maker,
     /// What is taken down of logs as they are read, besides what every question needs.
     pub(super) taken_down: TakenDown,
@@ -322,8 +304,7 @@ impl Input {
             directories.filter(|(_, name)| wanted.as_ref().is_none_or(|wanted| name.contains(wanted.as_str()))).unzip();
         let on_disk: Vec<_> = known.files.into_iter().filter(|file| inside.contains(&file.path)).collect();
         let tally = SyncTally::of(&on_disk);
-        // The project of a deleted log is known by its pseudonym only: that of a project that is still there, or of all that was
-        // asked for.
+        // The project of a deleted log is known by its pseudonym only: that of a project still there, or of all asked for.
         let names: IdSet<Id> = names.iter().chain(&wanted).map(|name| Id::pseudonym(name.as_bytes())).collect();
         let named = |stored: &StoredSource| wanted.is_none() || names.contains(&stored.directory);
         let kept = known.kept.into_iter().filter(named);

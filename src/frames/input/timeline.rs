@@ -1,5 +1,4 @@
-//! The timeline of an input: made for policies and calibrations, together with the rows where these are read anew, and kept in
-//! the lake.
+//! The timeline of an input: for policies and calibrations, with the rows where these are read anew, and kept in the lake.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -22,7 +21,6 @@ use crate::frames::packed::{pack, unpack};
 use crate::frames::timelines as timelines_table;
 use crate::frames::timelines::PackedTimeline;
 use crate::logs::assemble::standings_of;
-use crate::logs::copies::FileStanding;
 use crate::logs::corpus::RowSource;
 use crate::logs::discover::{LogFile, is_disturbed};
 use crate::logs::message::ExtractionGuide;
@@ -45,8 +43,7 @@ const RULES: &str = "timeline.toml";
 pub struct TimelineDetail {
     /// The tokens of each block in all vocabularies: they take longer than all the rest, and few questions need them.
     pub tokens: bool,
-    /// The words of what people and the model wrote: they are a third of the rows, and only questions about tools need
-    /// them.
+    /// The words of what people and the model wrote: they are a third of the rows, and only questions about tools need them.
     pub words: bool,
     /// The values of calls and results, for whoever asks for [`Input::values`] as well.
     pub values: bool,
@@ -61,7 +58,6 @@ impl TimelineDetail {
 
 /// What makes the rows of timelines.
 struct TimelineMakers {
-    /// Whether tokens are wanted.
     counted: bool,
     /// Of rows with tokens.
     full: Id,
@@ -88,22 +84,19 @@ impl Input {
     /// Every request of the logs within the window, with what it added to its context. Files whose timelines the lake
     /// does not know as they are now, and that were not read both ways, are read as a whole.
     pub fn timeline(&mut self, detail: TimelineDetail) -> Result<Timeline> {
+        self.timeline_without(Self::let_go_of_rows, detail)
+    }
+
+    /// The same for whoever asks nothing more about calls and messages: they are let go of, and without a lake read again.
+    pub fn last_timeline(&mut self, detail: TimelineDetail) -> Result<Timeline> {
+        self.timeline_without(Self::let_go_of_calls, detail)
+    }
+
+    fn timeline_without(&mut self, let_go: fn(&mut Self), detail: TimelineDetail) -> Result<Timeline> {
         self.held = None;
         // Rows that turn out to be damaged take deleted logs off the sources: first, since places among these are kept.
         let standings = standings_of(self.corpus());
-        self.let_go_of_rows();
-        self.timeline_of(&standings, detail)
-    }
-
-    /// The same for whoever asks nothing more about calls and messages: they are let go of, and without a lake would be read again.
-    pub fn last_timeline(&mut self, detail: TimelineDetail) -> Result<Timeline> {
-        self.held = None;
-        let standings = standings_of(self.corpus());
-        self.let_go_of_calls();
-        self.timeline_of(&standings, detail)
-    }
-
-    fn timeline_of(&mut self, standings: &IdMap<Id, FileStanding>, detail: TimelineDetail) -> Result<Timeline> {
+        let_go(self);
         let rules = rules(&self.data)?;
         let known = self.file_timelines(&rules, detail)?;
         let standing = |key: &Id| standings.get(key).copied().unwrap_or_default();
@@ -154,7 +147,7 @@ impl Input {
         Ok(())
     }
 
-    /// Names what makes rows without and with tokens: how logs are read, the data files, and the version of the table; and what
+    /// Names what makes rows without and with tokens: how logs are read, the data files, the version of the table, and what
     /// stands beside logs.
     fn timeline_makers(&self, counted: bool) -> Result<TimelineMakers> {
         let texts = [self.data.text("logs.toml")?, self.data.text("endpoints.toml")?, self.data.text(RULES)?].concat();

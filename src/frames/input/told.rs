@@ -74,7 +74,7 @@ impl Input {
 
     /// Where the lake is, if one is used.
     pub fn lake_dir(&self) -> Option<String> {
-        self.lake.as_ref().map(|lake| lake.dir().shown())
+        self.lake.as_ref().map(|lake| lake.dir.shown())
     }
 
     /// Fields of every JSON report about the input.

@@ -1,8 +1,7 @@
 //! Rows of many files to one [`History`]: every call, message and compaction once.
 //!
-//! Logs hold copies: a resumed or forked session repeats earlier lines under a new name, a subagent may stand in up to
-//! three places, one API message is spread over several records. Which copy counts is decided by what the rows say
-//! (place, time, ids), never by the order in which files were read.
+//! Logs hold copies: a resumed or forked session repeats earlier lines under a new name, a subagent may stand in up to three
+//! places, one API message is spread over records. What rows say decides (place, time, ids), never the order of files.
 
 pub mod calls;
 mod chains;
@@ -111,9 +110,7 @@ fn facts(file: &SourceRows, names: &Names) -> FileFacts {
         }
     }
     let marks = marks(file);
-    if matches!(marks, Cow::Owned(_)) {
-        facts.forked();
-    }
+    facts.is_fork = matches!(marks, Cow::Owned(_));
     // What was said is a fact as a prompt; where it stands in the tree is not.
     for mark in marks.iter().filter(|mark| mark.kind.is_event()) {
         facts.add(At::Record(mark.record), &[&[mark.kind as u8], &mark.id.0, &mark.other.0, &reader(mark.chain)]);

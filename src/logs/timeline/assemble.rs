@@ -1,9 +1,8 @@
 //! Rows of many files to one [`Timeline`]: every request once, chain by chain, with what it added to its context.
 //!
-//! Which copy counts is decided by what the rows say (place, time, ids), never by the order in which files were read:
-//! records of their own before progress records of a parent, older files before younger ones; and the same files are copies
-//! as in the history. What stands before a request is told by the order of the log, and by the parents of records where
-//! the conversation went back.
+//! Which copy counts is decided by what the rows say (place, time, ids), never by the order in which files were read: records
+//! of their own before progress records of a parent, older files before younger ones; the same files are copies as in the
+//! history. What stands before a request is told by the order of the log, and by parents where the conversation went back.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -31,7 +30,6 @@ const UNKNOWN: u32 = NONE - 1;
 pub struct SourceTimeline {
     /// Pseudonym of the file.
     pub key: Id,
-    /// Its rows.
     pub file: FileTimeline,
     /// What it owns of what several files say, as in the history ([`crate::logs::assemble::standings_of`]).
     pub standing: FileStanding,
@@ -76,7 +74,6 @@ fn put_together(sources: &[SourceTimeline], names: &Names, shrink_tokens_min: u6
     layout::lay_out(assembly, shrink_tokens_min)
 }
 
-/// One file.
 pub(super) struct File<'a> {
     key: Id,
     pub(super) rows: &'a FileTimeline,
@@ -98,8 +95,8 @@ impl<'a> File<'a> {
     }
 }
 
-/// What the files tell of kinds of agents, and whether some call names the model; where they differ in the kind, the file that
-/// began first is right.
+/// What the files tell of kinds of agents, and whether some call names the model; where kinds differ, the file that began
+/// first is right.
 fn agent_types(files: &[File<'_>]) -> BTreeMap<(bool, Id), (Sym, bool)> {
     let mut kinds = BTreeMap::new();
     for file in files {
@@ -125,8 +122,7 @@ fn may_be_copies(one: &RecordRow, other: &RecordRow) -> bool {
     }
 }
 
-/// Messages of which some record has usage and some record has none: all of these are parts of one request. What is set aside
-/// is no part of any.
+/// Messages of which some record has usage and some has none: all are parts of one request. Nothing set aside is.
 fn partly_billed(files: &[File<'_>], recorded: &RecordedAgents) -> IdSet<Id> {
     let records = || {
         files
@@ -149,7 +145,6 @@ fn unnamed(file: &Id, record: u32) -> Id {
     Id::of(&[&file.0[..], &record.to_le_bytes()].concat())
 }
 
-/// All that is being put together.
 pub(super) struct Assembly<'a> {
     pub(super) files: &'a [File<'a>],
     names: &'a Names,
@@ -315,46 +310,35 @@ impl<'a> Assembly<'a> {
         track
     }
 
-    fn parent_node(&self, file: u32, parent: Parent) -> (u32, bool) {
-        match parent {
-            Parent::Nothing => (NONE, true),
-            Parent::Unknown => (NONE, false),
-            Parent::Record(record) => {
-                let node = self.local[file as usize][record as usize];
-                (node, node != NONE)
-            }
+    /// The node above, and where that leads.
+    fn parent_node(&self, file: u32, parent: Parent) -> (u32, u32) {
+        let node = match parent {
+            Parent::Nothing => return (NONE, NONE),
+            Parent::Unknown => NONE,
+            Parent::Record(record) => self.local[file as usize][record as usize],
             Parent::Outside(place) => {
                 let id = &self.files[file as usize].rows.rows.outside[place as usize];
-                self.known.get(id).map_or((NONE, false), |&node| (node, true))
+                self.known.get(id).copied().unwrap_or(NONE)
             }
-        }
+        };
+        (node, self.nodes.get(node as usize).map_or(UNKNOWN, |node| node.tip))
     }
 
     fn take(&mut self, file: u32, record: u32, row: &'a RecordRow, track: u32) {
-        if self.files[file as usize].is_repeated {
+        let is_repeated = self.files[file as usize].is_repeated;
+        let known = self.known.get(&row.id).filter(|_| row.id.is_some() && !is_repeated).copied();
+        let copied = known.filter(|&node| may_be_copies(self.row(node), row));
+        if is_repeated || copied.is_some() {
+            self.local[file as usize][record as usize] = copied.unwrap_or(NONE);
             if let RecordKind::Answer(answer) = &row.kind {
                 self.merge_usage(file, answer, track);
             }
             return self.skip("duplicate_record");
-        }
-        let known = self.known.get(&row.id).filter(|_| row.id.is_some());
-        if let Some(&node) = known.filter(|&&node| may_be_copies(self.row(node), row)) {
-            self.local[file as usize][record as usize] = node;
-            self.skip("duplicate_record");
-            if let RecordKind::Answer(answer) = &row.kind {
-                self.merge_usage(file, answer, track);
-            }
-            return;
         }
         if self.is_repeated_compaction(file, record) {
             return self.skip("duplicate_record");
         }
-        let (parent, is_known) = self.parent_node(file, row.parent);
-        let tip = match (parent, is_known) {
-            (_, false) => UNKNOWN,
-            (NONE, true) => NONE,
-            (parent, true) => self.nodes[parent as usize].tip,
-        };
+        let (parent, tip) = self.parent_node(file, row.parent);
         let node = self.nodes.len() as u32;
         self.nodes.push(RecordNode { file, record, parent, tip, next: NONE });
         self.local[file as usize][record as usize] = node;
@@ -415,8 +399,7 @@ impl<'a> Assembly<'a> {
         }
     }
 
-    /// A copy of a message adds what it knows of its usage; a progress record adds nothing to a record of its own, since it knows
-    /// no more than a first chunk.
+    /// A copy of a message adds what it knows of its usage; a progress record, with a first chunk, adds nothing to others.
     fn merge_usage(&mut self, file: u32, answer: &AnswerRow, track: u32) {
         let setting = answer.setting.renamed(&self.files[file as usize].symbols);
         let Some(&request) = self.by_message.get(&answer.message).filter(|_| answer.is_request) else { return };
@@ -465,10 +448,6 @@ impl<'a> Assembly<'a> {
             name.update(&block.bytes.to_le_bytes());
         }
         name.digest()
-    }
-
-    fn is_progress(&self, track: u32) -> bool {
-        self.tracks[track as usize].place == Place::Progress
     }
 
     fn answered(&mut self, node: u32, row: &'a RecordRow, answer: &AnswerRow, track: u32) {
@@ -523,8 +502,8 @@ impl<'a> Assembly<'a> {
         let symbols = &self.files[file as usize].symbols;
         let (model, version) = (symbols[answer.model.0 as usize], symbols[row.version.0 as usize]);
         let setting = answer.setting.renamed(symbols);
-        let is_progress = self.is_progress(track_index);
         let track = &mut self.tracks[track_index as usize];
+        let is_progress = track.place == Place::Progress;
         let pending = track.take_pending();
         let added = std::mem::take(&mut track.added);
         let mut marks = std::mem::take(&mut track.marks);
@@ -542,10 +521,9 @@ impl<'a> Assembly<'a> {
         if let Some(before) = before {
             let before = &self.requests[before as usize].request;
             let (was, is) = (before.setting.effort, setting.effort);
-            let changed = |is: bool, mark: Marks| if is { mark } else { Marks::default() };
-            marks.set(changed(before.version != version, Marks::VERSION_CHANGE));
-            marks.set(changed(was != is && was != Sym::default() && is != Sym::default(), Marks::EFFORT_CHANGE));
-            marks.set(changed(opens.is_some_and(|(cause, _)| cause == SegmentCause::Rewind), Marks::REWIND));
+            marks.set_if(Marks::VERSION_CHANGE, before.version != version);
+            marks.set_if(Marks::EFFORT_CHANGE, was != is && was != Sym::default() && is != Sym::default());
+            marks.set_if(Marks::REWIND, opens.is_some_and(|(cause, _)| cause == SegmentCause::Rewind));
         }
         let inputs = self.inputs(file, parent, tip, &pending, opens);
         let (inputs, added) = (self.keep(&inputs), self.keep(&added));
@@ -576,8 +554,7 @@ impl<'a> Assembly<'a> {
     }
 
     /// What of the pending nodes is in the context: those that the answer descends from, results, and summaries. Behind a
-    /// rewind, also what an abandoned request had been sent already; in a fork, also what came since the last answer that it
-    /// was forked off.
+    /// rewind, also what an abandoned request had been sent already; in a fork, what came since the last answer before it.
     fn inputs(
         &mut self,
         file: u32,

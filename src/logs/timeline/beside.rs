@@ -1,6 +1,6 @@
 //! What the client wrote beside the conversation: the settings of a message, kinds of agents, running totals of cost; and what
-//! it put into a context, as far as attachments tell: instructions and names of tools of MCP servers, texts of hooks. And how
-//! long hooks ran.
+//! it put into a context, told by attachments: instructions and names of tools of MCP servers, texts of hooks. And how long
+//! hooks ran.
 
 use std::borrow::Cow;
 use std::path::{Path, PathBuf};
@@ -41,7 +41,6 @@ pub(super) fn word(names: &mut Names, text: RawStr<'_>) -> Sym {
 /// What a `toolUseResult` or a file about an agent says of a subagent.
 #[derive(Default)]
 pub(super) struct AgentFields<'a> {
-    /// Its id.
     pub(super) agent: Option<RawStr<'a>>,
     pub(super) kind: Option<RawStr<'a>>,
 }
@@ -108,21 +107,15 @@ pub(super) fn stated_costs(session: Id, model_usage: &[u8], names: &mut Names) -
         let mut first = cursor.enter()?;
         while let Some(key) = cursor.next_key(&mut first)? {
             let usage = &mut row.usage;
-            let tokens = match key.0 {
-                b"inputTokens" => &mut usage.input,
-                b"outputTokens" => &mut usage.output,
-                b"cacheReadInputTokens" => &mut usage.cache_read,
-                b"cacheCreationInputTokens" => &mut usage.cache_creation,
-                b"costUSD" => {
-                    row.nanodollars = nanodollars(cursor)?;
-                    continue;
-                }
-                _ => {
-                    cursor.skip_value()?;
-                    continue;
-                }
-            };
-            *tokens = whole_number(cursor, TOTAL_TOKENS_MAX)?.unwrap_or(0);
+            let mut tokens = || whole_number(cursor, TOTAL_TOKENS_MAX).map(Option::unwrap_or_default);
+            match key.0 {
+                b"inputTokens" => usage.input = tokens()?,
+                b"outputTokens" => usage.output = tokens()?,
+                b"cacheReadInputTokens" => usage.cache_read = tokens()?,
+                b"cacheCreationInputTokens" => usage.cache_creation = tokens()?,
+                b"costUSD" => row.nanodollars = nanodollars(cursor)?,
+                _ => cursor.skip_value()?,
+            }
         }
         stated.push(row);
         Ok(())
@@ -243,16 +236,9 @@ fn of_hook(attachment: &Attachment<'_>, record: u32, rules: &HookRules, names: &
     // Of these events a summary tells the times.
     let is_summed = is_one_of(event.0, &rules.summed_events);
     let millis = attachment.millis.filter(|_| !is_summed).unwrap_or_default();
-    let name = word(names, event);
+    let (name, millis) = (word(names, event), millis as u32);
     let run = attachment.run.map(id_of).unwrap_or_default();
-    (chars > 0 || millis > 0).then_some(Addition {
-        with: record,
-        what: Added::Hook,
-        name,
-        run,
-        chars,
-        millis: millis as u32,
-    })
+    (chars > 0 || millis > 0).then_some(Addition { with: record, what: Added::Hook, name, run, chars, millis })
 }
 
 /// The hooks that ran when a turn ended: together they took as long as the slowest.

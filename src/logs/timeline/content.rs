@@ -1,5 +1,4 @@
-//! What a timeline keeps of the `message` of a record: blocks with their text, drafted until the record around them is known
-//! to be whole.
+//! What a timeline keeps of the `message` of a record: blocks with their text, drafted until the record is known to be whole.
 
 use std::ops::Range;
 
@@ -26,17 +25,13 @@ pub enum DraftKind {
 /// A drafted block.
 #[derive(Debug, Default)]
 pub struct DraftBlock {
-    /// What it is.
     pub part: DraftKind,
     /// Where its text stands in those of all blocks.
     pub text: Range<usize>,
     /// `tool_use` id of a call or a result.
     pub call: Id,
-    /// Tool of a call.
     pub tool: Vec<u8>,
-    /// Whether the content was one string.
     pub is_string: bool,
-    /// Whether a result is an error.
     pub is_error: bool,
     /// Images and documents in a result.
     pub media: u64,
@@ -70,8 +65,7 @@ pub struct ContentDraft {
     texts: HeldTexts,
 }
 
-/// Texts of all blocks, one behind the other; half a UTF-16 pair stands as WTF-8. Of the result at the end some may be
-/// measured only.
+/// Texts of all blocks, one behind the other; half a UTF-16 pair stands as WTF-8. The last result may be measured in part.
 #[derive(Default)]
 pub struct HeldTexts {
     text: Vec<u8>,

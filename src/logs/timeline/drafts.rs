@@ -30,8 +30,7 @@ impl RecordNode {
 /// A request that is being put together.
 pub(super) struct RequestDraft {
     /// What is known of it. Instead of a chain it has a track; what went in is a range of [`Assembly::members`], and what came
-    /// out begins and ends with the first and the last part of the answer: the others are found one by one
-    /// ([`RecordNode::next`]).
+    /// out reaches from the first to the last part of the answer: the others are found ([`RecordNode::next`]).
     pub(super) request: Request,
     pub(super) is_progress: bool,
     /// Why a segment begins here, and what it goes on from.
@@ -46,7 +45,6 @@ pub(super) type ChainId = (Id, bool, Id, Place);
 /// A chain that is being put together.
 #[derive(Default)]
 pub(super) struct Track {
-    /// Where it was recorded.
     pub(super) place: Place,
     pub(super) requests: Vec<u32>,
     /// Nodes since the last request began.

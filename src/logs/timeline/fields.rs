@@ -37,7 +37,6 @@ pub struct FieldFollower<'r> {
     pub found: Vec<FieldRow>,
 }
 
-/// A call.
 #[derive(Clone, Copy)]
 struct Asked {
     message: u32,
@@ -66,15 +65,9 @@ impl<'r> FieldFollower<'r> {
     /// Nothing yet.
     pub fn new(rules: &'r TimelineRules, endpoints: &'r Endpoints) -> Self {
         let FieldRules { written_max, told_max, .. } = rules.fields;
-        Self {
-            rules,
-            endpoints,
-            written: Occurrences::new(written_max),
-            told: Occurrences::new(told_max),
-            asked: IdMap::default(),
-            messages: Vec::new(),
-            found: Vec::new(),
-        }
+        let (written, told) = (Occurrences::new(written_max), Occurrences::new(told_max));
+        let (asked, messages, found) = Default::default();
+        Self { rules, endpoints, written, told, asked, messages, found }
     }
 
     /// Takes the input of a call, as compact JSON.
@@ -123,18 +116,10 @@ impl<'r> FieldFollower<'r> {
         let Some(fields) = fields_of(text, &self.rules.fields, asked.is_named) else { return };
         for field in fields {
             let row = self.found.len() as u32;
-            let mut made = FieldRow {
-                block: spot.block,
-                name: names.intern(&field.name),
-                tokens: token_counter.tokens(&String::from_utf8_lossy(&field.text)),
-                values: 0,
-                used: 0,
-                how: 0,
-            };
-            for value in &field.values {
-                made.values += u32::from(self.tell(spot, value, row));
-            }
-            self.found.push(made);
+            let name = names.intern(&field.name);
+            let tokens = token_counter.tokens(&String::from_utf8_lossy(&field.text));
+            let values = field.values.iter().map(|value| u32::from(self.tell(spot, value, row))).sum();
+            self.found.push(FieldRow { block: spot.block, name, tokens, values, used: 0, how: 0 });
             self.messages.push(asked.message);
         }
     }
@@ -258,8 +243,7 @@ fn each_scalar(
     Ok(())
 }
 
-/// The fields of one or more JSON documents, objects or arrays, which stand one after another, in order of first sight;
-/// none if the text is anything else.
+/// The fields of JSON documents (objects or arrays) that follow each other, in order of first sight; none of any other text.
 fn fields_of(text: &[u8], rules: &FieldRules, is_named: bool) -> Option<Vec<Field>> {
     let mut cursor = Cursor::new(text);
     cursor.skip_space();
@@ -278,7 +262,6 @@ fn fields_of(text: &[u8], rules: &FieldRules, is_named: bool) -> Option<Vec<Fiel
     Some(answer.fields)
 }
 
-/// An answer that is taken apart.
 struct Answer<'r> {
     rules: &'r FieldRules,
     is_named: bool,

@@ -1,10 +1,10 @@
-//! What stands in a text, without the text: identifiers by their form alone (addresses, paths, UUIDs, tickets,
-//! hexadecimal, and names that no prose contains), and the words of what people and the model wrote, as hashes without
-//! order.
+//! What stands in a text, without the text: identifiers by their form alone (addresses, paths, UUIDs, tickets, hexadecimal,
+//! and names that no prose contains), and the words of what people and the model wrote, as hashes without order.
 //!
 //! Runs of bytes that may hold an identifier are found 64 bytes at a time: every text of a log is looked through for them, and
 //! nearly all runs are words of prose, which are passed over without being looked at one by one.
 
+use crate::base::block::{MASK_BYTES, masks};
 use crate::base::words::{terms, words};
 use crate::logs::timeline::requests::{ReferenceKind, Utterance};
 use crate::logs::timeline::rules::IdentifierRules;
@@ -130,20 +130,30 @@ pub fn utterance(block: u32, text: &str, chars_max: usize, out: &mut WordList) -
 /// Letters and dashes of a UUID: a run of so many bytes is looked at whatever it is made of.
 pub const UUID_BYTES: usize = 36;
 
-/// Bytes looked at together, a bit for each.
-const BLOCK_BYTES: usize = 64;
+/// What separates identifiers: blanks, quotes, brackets, what stands between the items of lists, and all that is not ASCII.
+const SEPARATORS: [(u8, u8); 9] = [
+    (0, b' '),
+    (b'"', b'"'),
+    (b'\'', b'*'),
+    (b',', b','),
+    (b';', b'>'),
+    (b'[', b']'),
+    (b'`', b'`'),
+    (b'{', b'}'),
+    (0x7F, 0xFF),
+];
+/// Digits, `_` and `/`: prose has none within its words.
+const MARKS: [(u8, u8); 2] = [(b'/', b'9'), (b'_', b'_')];
+/// Within a word they are a sign of a name.
+const CAPITALS: [(u8, u8); 2] = [(b'A', b'Z'); 2];
 
-/// Blanks aside, what separates identifiers: quotes, brackets, and what stands between the items of lists.
-const SEPARATORS: &[u8; 17] = b"\"'`()[]{}<>,;|*=\\";
-
-/// Whether a run may hold the byte: ASCII that is no blank and no separator.
-pub fn is_inside(byte: u8) -> bool {
-    // Without branches, so that the compiler can use wide registers.
-    SEPARATORS.iter().fold(byte.is_ascii_graphic(), |inside, separator| inside & (byte != *separator))
+/// Whether a run may hold the byte.
+fn is_inside(byte: u8) -> bool {
+    !SEPARATORS.iter().any(|&(first, last)| (first..=last).contains(&byte))
 }
 
-/// Hands on where each run begins and ends that is no word of prose: one with a digit, `_` or `/`, with a capital behind its start,
-/// or of at least [`UUID_BYTES`].
+/// Hands on where each run begins and ends that is no word of prose: one with a digit, `_` or `/`, with a capital behind its
+/// start, or of at least [`UUID_BYTES`].
 pub fn telling_runs(text: &[u8], mut take: impl FnMut(usize, usize)) {
     let mut close = |run: Run, end: usize| {
         if run.tells || end - run.start >= UUID_BYTES {
@@ -152,14 +162,11 @@ pub fn telling_runs(text: &[u8], mut take: impl FnMut(usize, usize)) {
     };
     // The run that goes on behind the block before.
     let mut open: Option<Run> = None;
-    let mut padded = [0; BLOCK_BYTES];
-    for (number, chunk) in text.chunks(BLOCK_BYTES).enumerate() {
-        let block = <&[u8; BLOCK_BYTES]>::try_from(chunk).unwrap_or_else(|_| {
-            padded[..chunk.len()].copy_from_slice(chunk);
-            &padded
-        });
-        let place = |bit: u32| number * BLOCK_BYTES + bit as usize;
-        let Signs { inside, marks, capitals } = Signs::of(block);
+    for block in (0..text.len()).step_by(MASK_BYTES) {
+        let place = |bit: u32| block + bit as usize;
+        let [outside] = masks(&text[block..], [SEPARATORS]);
+        let [marks, capitals] = masks(&text[block..], [MARKS, CAPITALS]);
+        let inside = !outside;
         let starts = inside & !(inside << 1 | u64::from(open.is_some()));
         let telling = marks | capitals & !starts;
         let mut from = 0;
@@ -195,38 +202,6 @@ struct Run {
     start: usize,
     /// Whether something in it is a sign of a name.
     tells: bool,
-}
-
-/// What the bytes of a block are, a bit for each, the first one lowest.
-struct Signs {
-    /// See [`is_inside`].
-    inside: u64,
-    /// Digits, `_` and `/`: prose has none within its words.
-    marks: u64,
-    /// Capitals: within a word they are a sign of a name.
-    capitals: u64,
-}
-
-impl Signs {
-    fn of(block: &[u8; BLOCK_BYTES]) -> Self {
-        let classes = block.map(|byte| {
-            let is_mark = byte.is_ascii_digit() | (byte == b'_') | (byte == b'/');
-            u8::from(is_inside(byte)) | u8::from(is_mark) << 1 | u8::from(byte.is_ascii_uppercase()) << 2
-        });
-        let mut signs = Self { inside: 0, marks: 0, capitals: 0 };
-        for (eight, shift) in classes.as_chunks::<8>().0.iter().zip((0..u64::BITS).step_by(8)) {
-            let eight = u64::from_le_bytes(*eight);
-            signs.inside |= low_bits(eight) << shift;
-            signs.marks |= low_bits(eight >> 1) << shift;
-            signs.capitals |= low_bits(eight >> 2) << shift;
-        }
-        signs
-    }
-}
-
-/// The lowest bits of eight bytes, next to each other: the product brings each of them into the highest byte, at a place of its own.
-fn low_bits(eight: u64) -> u64 {
-    (eight & 0x0101_0101_0101_0101).wrapping_mul(0x0102_0408_1020_4080) >> 56
 }
 
 /// The bits below a place.

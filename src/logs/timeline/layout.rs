@@ -35,7 +35,7 @@ pub(super) fn lay_out(mut assembly: Assembly<'_>, shrink_tokens_min: u64) -> Tim
     (layout.out.references, layout.out.sources) = references;
     layout.out.utterances = utterances;
     let orphans = layout.answer_calls();
-    let mut out = layout.out;
+    let out = layout.out;
     let Assembly { mut skipped, unbilled, .. } = assembly;
     let mut unbilled: Vec<Millis> = unbilled.into_values().collect();
     unbilled.sort_unstable();
@@ -44,7 +44,7 @@ pub(super) fn lay_out(mut assembly: Assembly<'_>, shrink_tokens_min: u64) -> Tim
     skipped.insert("orphan_result".to_owned(), orphans);
     skipped.insert("clock_backwards".to_owned(), backwards);
     skipped.retain(|_, count| *count > 0);
-    Timeline { skipped, unbilled, ..std::mem::take(&mut out) }
+    Timeline { skipped, unbilled, ..out }
 }
 
 struct ResultBlock {
@@ -142,8 +142,7 @@ impl Layout<'_> {
             let is_background = background.contains(&id);
             Session { id, project: project(id), ts_first, is_background }
         };
-        let sessions = begins.into_iter().map(session);
-        let mut sessions: Vec<Session> = sessions.collect();
+        let mut sessions: Vec<Session> = begins.into_iter().map(session).collect();
         sessions.sort_by_key(|session| (session.ts_first, session.id));
         sessions
     }
@@ -174,9 +173,7 @@ impl Layout<'_> {
             let before = self.out.requests.last().filter(|_| count > 0);
             let before_end = before.map(|before| before.end);
             // Copies may have told of another model than the first.
-            if before.is_some_and(|before| before.model != request.model) {
-                request.marks.set(Marks::MODEL_CHANGE);
-            }
+            request.marks.set_if(Marks::MODEL_CHANGE, before.is_some_and(|before| before.model != request.model));
             self.backwards += u64::from(before.is_some_and(|before| before.start > request.start));
             let shrinks = before.map_or(0, Request::context) > request.context() + self.shrink_tokens_min;
             // Where odd clocks put a fork before what it was forked off, nothing is known to be there.
@@ -234,17 +231,11 @@ impl Layout<'_> {
                 let mut call = NONE;
                 if row.kind == BlockKind::ToolUsage {
                     call = self.out.calls.len() as u32;
-                    self.out.calls.push(ToolCall {
-                        id: row.call,
-                        tool: file.symbols[row.tool.0 as usize],
-                        path: row.named,
-                        asked: block,
-                        answered: NONE,
-                        text: Id::NONE,
-                        is_error: false,
-                        file: row.file,
-                        file_kind: file.symbols[row.file_kind.0 as usize],
-                    });
+                    let BlockRow { call: id, named: path, file: bits, .. } = *row;
+                    let [tool, file_kind] = [row.tool, row.file_kind].map(|sym| file.symbols[sym.0 as usize]);
+                    let (asked, answered, text, is_error) = (block, NONE, Id::NONE, false);
+                    let calls = &mut self.out.calls;
+                    calls.push(ToolCall { id, tool, path, asked, answered, text, is_error, file: bits, file_kind });
                 } else if row.kind == BlockKind::ToolResult {
                     let BlockRow { call, named: text, is_error, .. } = *row;
                     self.results.push(ResultBlock { block, first: first + offset, call, text, is_error });
@@ -256,8 +247,8 @@ impl Layout<'_> {
         start..self.out.blocks.len() as u32
     }
 
-    /// Gives results to their calls, once all calls are there: a fork may answer calls of another chain. Tells how many
-    /// results have no call.
+    /// Gives results to their calls once all are there: a fork may answer calls of another chain. Tells how many results have
+    /// no call.
     fn answer_calls(&mut self) -> u64 {
         let mut calls: IdMap<Id, u32> = IdMap::default();
         // Other makers' models number their calls anew in each answer.
@@ -400,8 +391,7 @@ impl Layout<'_> {
         of_file
     }
 
-    /// The results in records, by call, with their code points; and where those of each record begin: the last entry is their
-    /// number.
+    /// The results in records, by call, with their code points; and where those of each record begin, with the end.
     fn arrived(&self, nodes: &[u32]) -> (Arc<[(Id, u32)]>, Vec<usize>) {
         let (mut results, mut places) = (Vec::new(), vec![0]);
         for &node in nodes {
@@ -415,38 +405,26 @@ impl Layout<'_> {
     fn boundaries(&mut self, track: u32, chain: u32, requests: &Range<u32>) {
         let track = &self.assembly.tracks[track as usize];
         for &(node, count) in &track.compactions {
-            let RecordKind::Compacted(compacted) = &self.assembly.row(node).kind else { continue };
+            let row = self.assembly.row(node);
+            let RecordKind::Compacted(compacted) = &row.kind else { continue };
             let CompactedRow { trigger, pre_tokens } = **compacted;
             let request = requests.start + count;
             let inputs = self.out.requests.get(request as usize).map_or(0..0, |request| request.inputs.clone());
             let summary = inputs.into_iter().find(|&block| self.out.blocks[block as usize].kind == BlockKind::Summary);
-            let id = self.assembly.row(node).id;
-            let ts = self.assembly.row(node).ts;
-            self.out.boundaries.push(Boundary {
-                id,
-                ts,
-                chain,
-                request,
-                trigger,
-                pre_tokens,
-                summary: summary.unwrap_or(NONE),
-            });
+            let (summary, ts) = (summary.unwrap_or(NONE), row.ts);
+            self.out.boundaries.push(Boundary { chain, request, ts, trigger, pre_tokens, summary });
         }
         let (results, places) = self.arrived(&track.arrived);
         for (&(node, count), arrived) in track.clearings.iter().zip(&track.arrived_at) {
             let row = self.assembly.row(node);
             let RecordKind::Cleared(cleared) = &row.kind else { continue };
-            let ClearedRow { pre_tokens, tokens_saved, calls } = &**cleared;
+            let ClearedRow { pre_tokens, tokens_saved, ref calls } = **cleared;
             let file = &self.assembly.files[self.assembly.nodes[node as usize].file as usize];
-            self.out.clearings.push(Clearing {
-                id: row.id,
-                chain,
-                request: requests.start + count,
-                pre_tokens: *pre_tokens,
-                tokens_saved: *tokens_saved,
-                calls: file.rows.rows.cleared[calls.start as usize..calls.end as usize].to_vec(),
-                arrived: ArrivedResults { all: Arc::clone(&results), own: places[arrived.start]..places[arrived.end] },
-            });
+            let calls = file.rows.rows.cleared[calls.start as usize..calls.end as usize].to_vec();
+            let own = places[arrived.start]..places[arrived.end];
+            let (arrived, request) = (ArrivedResults { all: Arc::clone(&results), own }, requests.start + count);
+            let (id, clearings) = (row.id, &mut self.out.clearings);
+            clearings.push(Clearing { id, chain, request, pre_tokens, tokens_saved, calls, arrived });
         }
     }
 }

@@ -46,11 +46,8 @@ pub trait TokenCounter {
 /// What the reading needs to know from outside.
 #[derive(Clone, Copy)]
 pub struct TimelineGuide<'v> {
-    /// The words of the logs.
     pub vocabulary: &'v Vocabulary,
-    /// The classes of shell commands.
     pub endpoints: &'v Endpoints,
-    /// Numbers and words of timelines.
     pub rules: &'v TimelineRules,
     /// Whether the words of utterances are taken down: they are a third of the rows, and few questions need them.
     pub with_words: bool,
@@ -64,11 +61,9 @@ pub type PackTimeline = fn(&mut FileTimeline) -> Vec<u8>;
 /// What it takes to read files for the timeline beside their rows.
 #[derive(Clone, Copy)]
 pub struct TimelineBeside<'v> {
-    /// Numbers and words of timelines.
     pub rules: &'v TimelineRules,
     /// See [`TimelineGuide::with_words`].
     pub with_words: bool,
-    /// See [`PackTimeline`].
     pub pack: PackTimeline,
 }
 

@@ -58,7 +58,6 @@ pub struct TimelineReader<'g, 'v> {
     references: References<'v>,
     /// Followed where tokens are counted.
     fields: Option<FieldFollower<'v>>,
-    /// The last answer.
     answered: Option<Arc<AnswerRow>>,
     /// Numbers of messages, to tell an answer from what it answers.
     messages: IdMap<Id, u32>,
@@ -165,10 +164,9 @@ impl<'g, 'v> TimelineReader<'g, 'v> {
     }
 
     fn skip(&mut self, reason: &str, count: u64) {
-        if count == 0 {
-            return;
+        if count > 0 {
+            count_under(&mut self.out.rows.skipped, reason, count);
         }
-        count_under(&mut self.out.rows.skipped, reason, count);
     }
 
     /// The record is whole: its row, if it becomes one.
@@ -188,8 +186,7 @@ impl<'g, 'v> TimelineReader<'g, 'v> {
             b"attachment" => self.attachment(envelope, parent),
             b"progress" => self.progress(envelope, parent),
             b"agent-setting" => {
-                let kind = envelope.agent_setting?;
-                let kind = beside::word(&mut self.out.names, kind);
+                let kind = beside::word(&mut self.out.names, envelope.agent_setting?);
                 let session = envelope.session_id(&mut self.session);
                 self.out.rows.agents.push(AgentRow { session, kind, ..AgentRow::default() });
                 None
@@ -308,8 +305,7 @@ impl<'g, 'v> TimelineReader<'g, 'v> {
         }
         self.team_member(envelope, chain);
         let row = self.push(envelope, parent, chain, marks, RecordKind::Said);
-        self.blocks(envelope, &draft, row);
-        self.draft = draft;
+        self.blocks(envelope, draft, row);
         row
     }
 
@@ -387,15 +383,9 @@ impl<'g, 'v> TimelineReader<'g, 'v> {
         draft.keep(|part| part != DraftKind::Result);
         let rules = self.guide.rules;
         let mut marks = Marks::default();
-        for tool in draft.blocks.iter().filter(|block| block.part == DraftKind::Call).map(|block| &block.tool) {
-            if is_one_of(tool, &rules.skill_tools) {
-                marks.set(Marks::SKILL);
-            }
-            if is_one_of(tool, &rules.plan_tools) {
-                marks.set(Marks::PLAN_MODE);
-            }
-        }
         for block in draft.blocks.iter().filter(|block| block.part == DraftKind::Call) {
+            marks.set_if(Marks::SKILL, is_one_of(&block.tool, &rules.skill_tools));
+            marks.set_if(Marks::PLAN_MODE, is_one_of(&block.tool, &rules.plan_tools));
             if let Some((kind, names_model)) = beside::agent_asked_for(draft.text_of(block), &rules.agent_type_keys) {
                 self.asked_for.insert(block.call, (kind.0.to_vec(), names_model));
             }
@@ -411,8 +401,7 @@ impl<'g, 'v> TimelineReader<'g, 'v> {
         };
         let kind = RecordKind::Answer(answer.shared(&mut self.answered));
         let row = self.push(envelope, parent, chain, marks, kind);
-        self.blocks(envelope, &draft, row);
-        self.draft = draft;
+        self.blocks(envelope, draft, row);
         row
     }
 
@@ -430,8 +419,8 @@ impl<'g, 'v> TimelineReader<'g, 'v> {
         }
     }
 
-    /// Adds the blocks of the draft to a record.
-    fn blocks(&mut self, envelope: &Envelope<'_>, draft: &ContentDraft, row: u32) {
+    /// Adds the blocks of the draft to a record, and puts the draft back.
+    fn blocks(&mut self, envelope: &Envelope<'_>, draft: ContentDraft, row: u32) {
         for block in &draft.blocks {
             let bytes = draft.text_of(block);
             let kind = self.kind_of(envelope, row, block.part, bytes);
@@ -469,6 +458,7 @@ impl<'g, 'v> TimelineReader<'g, 'v> {
         self.skip("other_in_result", draft.others_in_results);
         self.skip("other_block", draft.other_blocks);
         self.skip("duplicate_block", draft.duplicate_blocks);
+        self.draft = draft;
     }
 
     fn tokens(&mut self, text: &[u8]) -> TokenCounts {
@@ -526,14 +516,9 @@ impl<'g, 'v> TimelineReader<'g, 'v> {
             Some(b"compact_boundary") => {
                 let chain = self.chain_of(envelope);
                 self.standing[chain as usize].compacted = Some((self.counters.items, envelope.own_uuid()));
-                let Metadata { manual, pre_tokens, .. } = metadata();
-                let trigger = match manual {
-                    Some(true) => Trigger::Manual,
-                    Some(false) => Trigger::Auto,
-                    None => Trigger::Unknown,
-                };
-                let kind = RecordKind::Compacted(Box::new(CompactedRow { trigger, pre_tokens }));
-                Some(self.push(envelope, parent, chain, Marks::COMPACTION, kind))
+                let Metadata { trigger, pre_tokens, .. } = metadata();
+                let row = CompactedRow { trigger: trigger.unwrap_or(Trigger::Unknown), pre_tokens };
+                Some(self.push(envelope, parent, chain, Marks::COMPACTION, RecordKind::Compacted(Box::new(row))))
             }
             Some(b"microcompact_boundary") => {
                 let chain = self.chain_of(envelope);
@@ -560,8 +545,7 @@ impl<'g, 'v> TimelineReader<'g, 'v> {
         }
     }
 
-    /// A prompt that was sent while the assistant worked, or a sign of something; other attachments are reminders of the
-    /// client and belong to what no block accounts for.
+    /// A prompt that was sent while the assistant worked, or a sign of something; others are reminders, which no block shows.
     fn attachment(&mut self, envelope: &Envelope<'_>, parent: Parent) -> Option<u32> {
         let attachment = Attachment::of(envelope.attachment?);
         let kind = attachment.kind.unwrap_or_default();
@@ -575,15 +559,9 @@ impl<'g, 'v> TimelineReader<'g, 'v> {
         }
         let rules = self.guide.rules;
         let mut marks = Marks::ATTACHED;
-        if is_one_of(kind.0, &rules.plan_attachments) {
-            marks.set(Marks::PLAN_MODE);
-        }
-        if is_one_of(kind.0, &rules.tool_attachments) {
-            marks.set(Marks::TOOLS_ARRIVED);
-        }
-        if attachment.hook.is_some_and(|hook| is_one_of(hook.0, &rules.resume_hooks)) {
-            marks.set(Marks::RESUME);
-        }
+        marks.set_if(Marks::PLAN_MODE, is_one_of(kind.0, &rules.plan_attachments));
+        marks.set_if(Marks::TOOLS_ARRIVED, is_one_of(kind.0, &rules.tool_attachments));
+        marks.set_if(Marks::RESUME, attachment.hook.is_some_and(|hook| is_one_of(hook.0, &rules.resume_hooks)));
         let known = rules.attachments.iter().find(|known| known.as_bytes() == kind.0);
         self.skip(&format!("attachment:{}", known.map_or("other", String::as_str)), 1);
         let next = self.out.rows.records.len() as u32;

@@ -4,8 +4,6 @@
 //! long is forgotten. Thinking is passed over: it is not in every log, and it leaves the context by itself.
 
 use std::borrow::Cow;
-use std::collections::HashMap;
-use std::hash::BuildHasherDefault;
 use std::ops::Range;
 
 use memchr::memchr;
@@ -13,7 +11,7 @@ use smallvec::SmallVec;
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use crate::base::block::line_ends;
-use crate::base::id::IdHasher;
+use crate::base::id::IdMap;
 use crate::base::json::{Cursor, RawStr};
 use crate::logs::body::code_points;
 use crate::logs::timeline::identifiers::identifiers;
@@ -86,14 +84,9 @@ impl<'r> References<'r> {
     /// Nothing yet.
     pub fn new(rules: &'r TimelineRules) -> Self {
         let ReferenceRules { lines_max, identifiers_max, .. } = rules.references;
-        Self {
-            rules,
-            lines: Occurrences::new(lines_max),
-            identifiers: Occurrences::new(identifiers_max),
-            messages: Vec::new(),
-            found: Vec::new(),
-            sources: Vec::new(),
-        }
+        let (lines, identifiers) = (Occurrences::new(lines_max), Occurrences::new(identifiers_max));
+        let (messages, found, sources) = Default::default();
+        Self { rules, lines, identifiers, messages, found, sources }
     }
 
     /// Lines and identifiers whose places were forgotten.
@@ -217,20 +210,19 @@ fn add_sources(
 
 /// A line behind `12→` or `12` and a tab (listings of files), `12:` or `12-` or `path:12:` (matches of a search), `+` or
 /// `-` (differences); and whether the prefix is the number of a line in a listing, which no file holds.
-fn behind_prefix(line: &[u8], prefix_bytes_max: usize) -> Option<(&[u8], bool)> {
-    let rest = |rest: &'_ [u8]| -> usize { line.len() - rest.trim_ascii_start().len() };
-    let made = |from: usize, is_number| Some((&line[from..], is_number));
+fn behind_prefix<'l>(line: &'l [u8], prefix_bytes_max: usize) -> Option<(&'l [u8], bool)> {
+    let made = |text: &'l [u8], is_number| Some((text.trim_ascii_start(), is_number));
     let digits = line.iter().take_while(|byte| byte.is_ascii_digit()).count();
     let behind = &line[digits..];
     if digits > 0 {
         return match behind {
-            [0xE2, 0x86, 0x92, text @ ..] | [b'\t', text @ ..] => made(rest(text), true),
-            [b':' | b'-', text @ ..] => made(rest(text), false),
+            [0xE2, 0x86, 0x92, text @ ..] | [b'\t', text @ ..] => made(text, true),
+            [b':' | b'-', text @ ..] => made(text, false),
             _ => None,
         };
     }
     if let [b'+' | b'-', text @ ..] = line {
-        return made(rest(text), false);
+        return made(text, false);
     }
     // `path:12:` and `path-12-`: the first number between two such signs, before any blank.
     let head = &line[..line.len().min(prefix_bytes_max)];
@@ -240,7 +232,7 @@ fn behind_prefix(line: &[u8], prefix_bytes_max: usize) -> Option<(&[u8], bool)> 
         let number = word[sign + 1..].iter().take_while(|byte| byte.is_ascii_digit()).count();
         let close = sign + 1 + number;
         if number > 0 && line.get(close) == Some(&word[sign]) {
-            return made(rest(&line[close + 1..]), false);
+            return made(&line[close + 1..], false);
         }
         from = sign + 1;
     }
@@ -255,10 +247,7 @@ fn next_string(json: &[u8], from: usize) -> Option<(RawStr<'_>, usize)> {
     Some((string, cursor.pos()))
 }
 
-type OccurrenceTable<V> = HashMap<u64, V, BuildHasherDefault<IdHasher>>;
-
-/// What is known of one text. There are millions of them, and most texts have one place: what others have besides stands
-/// elsewhere.
+/// What is known of one text. There are millions, most with one place: what others have besides stands elsewhere.
 #[derive(Default, Clone)]
 pub struct OccurrenceEntry {
     first: Option<Occurrence>,
@@ -309,8 +298,8 @@ impl OccurrenceEntry {
 /// Two generations of entries: when the younger one is full, the older one is dropped.
 #[derive(Default)]
 pub struct Occurrences<V = OccurrenceEntry> {
-    younger: OccurrenceTable<V>,
-    older: OccurrenceTable<V>,
+    younger: IdMap<u64, V>,
+    older: IdMap<u64, V>,
     entries_max: usize,
     /// Entries that were dropped.
     pub forgotten: u64,
@@ -339,9 +328,6 @@ impl<V: Default> Occurrences<V> {
 
     /// The same, to be changed.
     pub fn get_mut(&mut self, hash: u64) -> Option<&mut V> {
-        match self.younger.get_mut(&hash) {
-            Some(known) => Some(known),
-            None => self.older.get_mut(&hash),
-        }
+        self.younger.get_mut(&hash).or_else(|| self.older.get_mut(&hash))
     }
 }

@@ -55,7 +55,6 @@ impl BlockKind {
 /// One block of content.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Block {
-    /// What it is.
     pub kind: BlockKind,
     /// Code points of its text; of a tool call: of its input as compact JSON.
     pub chars: u32,
@@ -85,7 +84,6 @@ impl Block {
 pub struct ToolCall {
     /// The `tool_use` id.
     pub id: Id,
-    /// Tool name.
     pub tool: Sym,
     /// Pseudonym of the file that the input names, its path normalised.
     pub path: Id,
@@ -93,10 +91,8 @@ pub struct ToolCall {
     pub asked: u32,
     /// Index into [`Timeline::blocks`] of the result, [`NONE`] if there is none.
     pub answered: u32,
-    /// Names the text of the result; none where not all of it was held, where an image came with it, and where there is no
-    /// text.
+    /// Names the text of the result; none where not all of it was held, where an image came with it, or where there is none.
     pub text: Id,
-    /// Whether the result is an error.
     pub is_error: bool,
     /// Bits: [`ToolCall::MARKDOWN`], [`ToolCall::WORKSPACE`].
     pub file: u8,
@@ -148,8 +144,7 @@ impl Marks {
     pub const EFFORT_CHANGE: Self = Self(1 << 14);
     /// The client put in text that no block shows: reminders, changed files, lists of tools.
     pub const ATTACHED: Self = Self(1 << 15);
-    /// It began outside the window that was asked for, in a chain that goes on in it: it says what was in the context and in
-    /// the cache, and counts nowhere.
+    /// It began outside the window, in a chain that goes on in it: it tells context and cache, and counts nowhere.
     pub const UNCOUNTED: Self = Self(1 << 16);
     /// The API refused it at first, or was not reached: what was answered is the last attempt.
     pub const RETRIED: Self = Self(1 << 17);
@@ -178,8 +173,7 @@ impl Marks {
     }
 }
 
-/// Under which settings a request was made and what the provider noted about it, as the log has it; empty or none where it
-/// says nothing.
+/// Under which settings a request was made and what the provider noted about it; empty or none where the log says nothing.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct RequestSetting {
     /// `effort` (`low` … `max`), of clients from 2.1.212 on.
@@ -228,9 +222,7 @@ pub struct Request {
     /// Number of the turn within its chain: a turn begins where a person writes.
     pub turn: u32,
     pub model: Sym,
-    /// Client version.
     pub version: Sym,
-    /// Effort, speed, branch.
     pub setting: RequestSetting,
     /// Time of the last user record before the answer, the best proxy for the start (policies.md F12).
     pub start: Millis,
@@ -242,7 +234,6 @@ pub struct Request {
     pub inputs: Range<u32>,
     /// What the model answered: follows `inputs` in [`Timeline::blocks`].
     pub outputs: Range<u32>,
-    /// What happened since the request before.
     pub marks: Marks,
 }
 
@@ -275,7 +266,6 @@ pub struct Chain {
     pub session: u32,
     /// Subagent, or none on the main thread.
     pub agent: Id,
-    /// Where it was recorded.
     pub place: Place,
     /// What kind of agent it is (`Explore`, `general-purpose`, the name of an own one); of a main thread: the agent that it was
     /// started as. Empty where the log does not say.
@@ -308,11 +298,10 @@ pub struct Segment {
     pub chain: u32,
     /// Its requests in [`Timeline::requests`].
     pub requests: Range<u32>,
-    /// Why it begins.
     pub cause: SegmentCause,
     /// The request whose whole context and answer are still in the context when the segment begins, or [`NONE`] if it
-    /// begins with nothing; always an earlier one. After a rewind that is an earlier request of the chain, where a chain is forked off one of
-    /// another chain. At a [`SegmentCause::Shrink`] it is the request before: something went, the log does not say what.
+    /// begins with nothing; always an earlier one. After a rewind it is of the same chain, where a chain is forked off of
+    /// another one. At a [`SegmentCause::Shrink`] it is the request before: something went, the log does not say what.
     pub after: u32,
 }
 
@@ -333,15 +322,11 @@ pub enum Trigger {
 /// A compaction.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Boundary {
-    /// `uuid` of the boundary record.
-    pub id: Id,
     /// Index into [`Timeline::chains`].
     pub chain: u32,
     /// First request after it; the end of the chain's requests if there is none.
     pub request: u32,
-    /// When.
     pub ts: Millis,
-    /// Who asked for it.
     pub trigger: Trigger,
     /// `preTokens`: tokens of the context before, as the client counted them.
     pub pre_tokens: Option<u64>,
@@ -350,7 +335,7 @@ pub struct Boundary {
 }
 
 /// A micro-compaction: results that were cleared.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, Debug)]
 pub struct Clearing {
     /// `uuid` of the boundary record.
     pub id: Id,
@@ -384,14 +369,6 @@ impl Deref for ArrivedResults {
     }
 }
 
-impl PartialEq for ArrivedResults {
-    fn eq(&self, other: &Self) -> bool {
-        **self == **other
-    }
-}
-
-impl Eq for ArrivedResults {}
-
 impl fmt::Debug for ArrivedResults {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         (**self).fmt(f)
@@ -423,7 +400,6 @@ pub enum ReferenceKind {
 /// first writes them in a chain; edits always, also those whose source is nowhere (no sources).
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Reference {
-    /// What it is.
     pub kind: ReferenceKind,
     /// Index into [`Timeline::requests`] of the request that answered with it.
     pub request: u32,
@@ -473,7 +449,6 @@ pub struct Addition {
     /// Index into [`Timeline::requests`] of the request that it came in with; what came behind the last request of a chain
     /// stands there, and nothing of it was sent. In the rows of a file: index of the record that it came in with.
     pub with: u32,
-    /// What it is.
     pub what: Added,
     /// The event of the hook, the server.
     pub name: Sym,
@@ -507,8 +482,7 @@ pub struct UsedModel {
     pub is_main: bool,
 }
 
-/// What the client itself says that a session has cost so far with a model (`cost-state`): a running total, with calls to
-/// helper models that no record shows.
+/// What the client says that a session has cost with a model (`cost-state`): a running total, with calls that no record shows.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct StatedCost {
     /// Pseudonym of the session.
@@ -552,7 +526,6 @@ pub struct Timeline {
     pub sources: Vec<Occurrence>,
     /// Words of what people and the model wrote, by block.
     pub utterances: Vec<Utterance>,
-    /// Those words.
     pub words: WordIndex,
     /// What came in beside the conversation, by request.
     pub added: Vec<Addition>,
@@ -624,8 +597,8 @@ impl Timeline {
         self.counted().map(|(_, request)| self.session_of_chain(request.chain)).collect()
     }
 
-    /// Whether a person wrote something, or showed an image, that came in with a request: reminders and the like are no prompts,
-    /// nor are documents that the client puts in.
+    /// Whether a person wrote something, or showed an image, that came in with a request: reminders and the like are no
+    /// prompts, nor are documents that the client puts in.
     pub fn was_prompted(&self, request: &Request) -> bool {
         let inputs = &self.blocks[request.inputs.start as usize..request.inputs.end as usize];
         let has = |kind| inputs.iter().any(|block| block.kind == kind);
@@ -667,8 +640,7 @@ impl Timeline {
         if *window == (Millis::MIN..Millis::MAX) { self } else { timeline_window::select(self, window) }
     }
 
-    /// Gives requests that were answered in fast mode the name under which prices have it. Speeds share no cache, as models
-    /// do not.
+    /// Gives requests that were answered in fast mode the name under which prices have it. Speeds, like models, share no cache.
     pub fn name_fast(&mut self) {
         let Self { requests, names, .. } = self;
         for request in requests.iter_mut() {

@@ -1,5 +1,4 @@
-//! What one file says for a timeline, as rows without text: its records in their order, with what each said, gave back or
-//! did to the context.
+//! What one file says for a timeline, as rows without text: records in order, with what each said, gave back or did.
 //!
 //! These rows are what the lake keeps of a file for [`crate::logs::timeline::requests::Timeline`].
 
@@ -37,9 +36,7 @@ pub enum RecordKind {
     Said,
     /// A part of an answer.
     Answer(Arc<AnswerRow>),
-    /// A compaction.
     Compacted(Box<CompactedRow>),
-    /// A micro-compaction.
     Cleared(Box<ClearedRow>),
     /// Nothing but its marks.
     #[default]
@@ -49,18 +46,14 @@ pub enum RecordKind {
 /// What a compaction says.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct CompactedRow {
-    /// Who asked for it.
     pub trigger: Trigger,
-    /// `preTokens`.
     pub pre_tokens: Option<u64>,
 }
 
 /// What a micro-compaction says.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct ClearedRow {
-    /// `preTokens`.
     pub pre_tokens: Option<u64>,
-    /// `tokensSaved`.
     pub tokens_saved: Option<u64>,
     /// Calls whose results went, in [`TimelineRows::cleared`].
     pub calls: Range<u32>,
@@ -74,7 +67,6 @@ pub struct AnswerRow {
     pub model: Sym,
     /// Usage as this record has it.
     pub usage: Usage,
-    /// Effort, speed, branch.
     pub setting: RequestSetting,
     /// Whether it is an API call with usage; synthetic messages are none.
     pub is_request: bool,
@@ -95,17 +87,12 @@ impl AnswerRow {
 pub struct RecordRow {
     /// Its `uuid`, or none.
     pub id: Id,
-    /// What it follows.
     pub parent: Parent,
     /// Index into [`TimelineRows::chains`].
     pub chain: u32,
-    /// When it was written.
     pub ts: Millis,
-    /// Client version.
     pub version: Sym,
-    /// What it shows to have happened.
     pub marks: Marks,
-    /// What it is.
     pub kind: RecordKind,
     /// Its blocks in [`TimelineRows::blocks`].
     pub blocks: Range<u32>,
@@ -114,11 +101,8 @@ pub struct RecordRow {
 /// A block.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct BlockRow {
-    /// See [`crate::logs::timeline::requests::Block::kind`].
     pub kind: BlockKind,
-    /// See [`crate::logs::timeline::requests::Block::is_string`].
     pub is_string: bool,
-    /// Whether a result is an error.
     pub is_error: bool,
     /// See [`crate::logs::timeline::requests::ToolCall::file`].
     pub file: u8,
@@ -126,13 +110,10 @@ pub struct BlockRow {
     pub media: u8,
     /// Code points.
     pub chars: u32,
-    /// UTF-8 bytes.
     pub bytes: u32,
-    /// Tokens by vocabulary.
     pub tokens: TokenCounts,
     /// `tool_use` id of a call or a result, else none.
     pub call: Id,
-    /// Tool of a call.
     pub tool: Sym,
     /// Of a call the pseudonym of the file that it names, of a result the name of its text, if all of it was held.
     pub named: Id,
@@ -143,7 +124,6 @@ pub struct BlockRow {
 /// Something that the model wrote and that stood in its context before.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct ReferenceRow {
-    /// What it is.
     pub kind: ReferenceKind,
     /// Index into [`TimelineRows::blocks`] of the block that holds it.
     pub block: u32,
@@ -166,8 +146,7 @@ pub struct FieldRow {
     pub values: u32,
     /// Of these, those that the model wrote later.
     pub used: u32,
-    /// Where it did so first, value by value; bits: [`FieldRow::IN_ARGUMENT`], [`FieldRow::IN_EDIT`],
-    /// [`FieldRow::IN_TEXT`].
+    /// Where it did so first, value by value; bits: [`FieldRow::IN_ARGUMENT`], [`FieldRow::IN_EDIT`], [`FieldRow::IN_TEXT`].
     pub how: u8,
 }
 
@@ -220,7 +199,6 @@ pub struct TimelineRows {
     pub fields: Vec<FieldRow>,
     /// Words of what people and the model wrote, by block of this file.
     pub utterances: Vec<Utterance>,
-    /// Those words.
     pub words: WordIndex,
     /// What came in beside the conversation, by record.
     pub added: Vec<Addition>,

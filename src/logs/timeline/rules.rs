@@ -5,10 +5,6 @@ use std::collections::BTreeMap;
 use memchr::memmem;
 use serde::Deserialize;
 
-/// The shipped rules.
-#[cfg(any(test, fuzzing))]
-pub const SHIPPED: &str = include_str!("../../../rules/timeline.toml");
-
 /// `rules/timeline.toml`.
 #[derive(Deserialize, Debug, Clone)]
 #[serde(deny_unknown_fields)]
@@ -35,12 +31,9 @@ pub struct TimelineRules {
     pub resume_hooks: Vec<String>,
     /// How much of the start of a text is taken for its words, in code points.
     pub utterance_chars_max: usize,
-    /// What hooks leave in the log.
     pub hooks: HookRules,
-    /// What is followed back through the context.
     pub references: ReferenceRules,
     pub identifiers: IdentifierRules,
-    /// Which values of JSON answers are followed.
     pub fields: FieldRules,
     helper_agents: BTreeMap<String, String>,
     skill_prefixes: Vec<String>,
@@ -180,8 +173,7 @@ impl TimelineRules {
     /// The rules compiled into this program.
     #[cfg(any(test, fuzzing))]
     pub fn shipped() -> Self {
-        crate::base::data::typed(SHIPPED, "rules/timeline.toml")
-            .expect("the shipped rules/timeline.toml parses; a test reads it")
+        crate::base::data::Data::default().parsed("timeline.toml").expect("a test reads it")
     }
 
     /// The kind of an agent that the client runs for itself, told by how its id begins.

@@ -17,7 +17,6 @@ const DIGITS_MAX: usize = 9;
 pub struct SearchHit<'a> {
     /// The file as hits spell it; empty where only one file was searched.
     pub path: &'a str,
-    /// The number of the line.
     pub number: u32,
     /// The number, what separates it, and the text.
     pub shown: &'a str,
@@ -30,8 +29,7 @@ impl<'a> SearchHit<'a> {
         text.get(1..).unwrap_or_default()
     }
 
-    /// The text of a context line that follows the line `previous`, if it can stand there without its number: it is
-    /// taken for no row, heading or mark.
+    /// The text of a context line that follows the line `previous`, if it needs no number: taken for no row, heading or mark.
     pub(crate) fn text_after(&self, previous: Option<u32>, every: u32) -> Option<&'a str> {
         let follows = previous.is_some_and(|previous| previous.checked_add(1) == Some(self.number));
         let canonical = !self.shown.starts_with('0') && !self.number.is_multiple_of(every);

@@ -12,11 +12,10 @@
 //!                                  e.rs
 //! ```
 //!
-//! Under the heading `path:` stand rows `12:hit` and `13-context`; any other line is the context line with the next
-//! number, as it stands in the file. Under the heading `directory/:` stand paths in that directory. A line `[end]` is put
-//! where lines of the body could be taken for part of a group. Some search tools write paths relative to the working
-//! directory only where a colon follows, so that context lines without one have a directory more; the first line then
-//! names it.
+//! Under the heading `path:` stand rows `12:hit` and `13-context`; any other line is the context line with the next number, as
+//! it stands in the file. Under the heading `directory/:` stand paths in that directory. A line `[end]` is put where lines of
+//! the body could be taken for part of a group. Some search tools write paths relative to the working directory only where a
+//! colon follows, so that context lines without one have a directory more; the first line then names it.
 
 pub mod lines;
 
@@ -100,15 +99,8 @@ struct PathsWriter<'a> {
 
 impl<'a> PathsWriter<'a> {
     fn new(bytes: usize, every: usize) -> Self {
-        Self {
-            out: String::with_capacity(bytes),
-            group: LineGroup::None,
-            previous: None,
-            colon: None,
-            every: u32::try_from(every).unwrap_or(u32::MAX),
-            empty: true,
-            saved: false,
-        }
+        let (out, every) = (String::with_capacity(bytes), u32::try_from(every).unwrap_or(u32::MAX));
+        Self { out, group: LineGroup::None, previous: None, colon: None, every, empty: true, saved: false }
     }
 
     fn line(&mut self, line: &str) {
@@ -275,12 +267,7 @@ fn directories(lines: &[&str]) -> Vec<(usize, usize, usize)> {
         // A path on its own has no directory to share; it would need a heading too, or the end of the group before it.
         let mut run = Run { start: index, length: usize::MAX, bytes: line.len(), cost: line.len() + HEADING_BYTES };
         while let Some(above) = open.pop_if(|above| above.length > shared) {
-            run = Run {
-                start: above.start,
-                length: above.length,
-                bytes: above.bytes + run.bytes,
-                cost: above.cost + run.cost,
-            };
+            run = Run { bytes: above.bytes + run.bytes, cost: above.cost + run.cost, ..above };
             let count = index + 1 - run.start;
             let grouped = run.bytes - count * run.length + run.length + HEADING_BYTES;
             if grouped <= run.cost {
