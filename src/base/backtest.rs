@@ -26,6 +26,7 @@ pub struct BacktestNumbers {
     pub weeks_max: usize,
     /// How far a coverage may be from its promise, as a share.
     pub tolerance: f64,
+    /// How its interval is drawn.
     pub resampling: Resampling,
 }
 

@@ -13,6 +13,7 @@ use crate::base::significance::quantile_above;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Resampling {
+    /// Where the generator begins.
     pub seed: u64,
     pub samples: u32,
 }

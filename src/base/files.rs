@@ -395,6 +395,7 @@ pub fn changed_ns(meta: &Metadata) -> i64 {
     meta.ctime().saturating_mul(1_000_000_000).saturating_add(meta.ctime_nsec())
 }
 
+/// When something about a file was changed last, in nanoseconds since 1970; 0 where the system does not say.
 #[cfg(not(unix))]
 pub fn changed_ns(_: &Metadata) -> i64 {
     0
@@ -406,6 +407,7 @@ pub fn inode(meta: &Metadata) -> u64 {
     std::os::unix::fs::MetadataExt::ino(meta)
 }
 
+/// The number of a file on its disk; 0 where the system has none.
 #[cfg(not(unix))]
 pub fn inode(_: &Metadata) -> u64 {
     0

@@ -9,8 +9,11 @@ use serde::{Deserialize, Serialize};
 /// A two-by-two table by its margins: of `total` trials `row` have the first property, `column` the second, `both` both.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TwoByTwo {
+    /// Trials with both properties.
     pub both: u64,
+    /// Trials with the first property.
     pub row: u64,
+    /// Trials with the second property.
     pub column: u64,
     pub total: u64,
 }

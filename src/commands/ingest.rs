@@ -49,6 +49,7 @@ struct LogsReport {
     overview: Overview,
 }
 
+/// Reads what is new, then reports.
 pub fn run(args: &Args, context: &mut Context<'_>) -> Result<()> {
     if args.prune {
         prune(&Data::new(args.input.rules_dir.as_deref())?, args.output.quiet, context)?;

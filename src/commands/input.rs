@@ -44,6 +44,7 @@ pub struct QuestionArgs {
 }
 
 impl QuestionArgs {
+    /// [`Input::read`] of the window that is asked for.
     pub fn read(&self, tier: u8, timeline: Option<TimelineDetail>, context: &mut Context<'_>) -> Result<Input> {
         let window = window::of(&self.window, context.now_ms)?;
         Input::read(&self.input, window, (tier, timeline), &self.output, context)
@@ -142,6 +143,7 @@ impl Input {
         Ok(input)
     }
 
+    /// [`fields`] of this input.
     pub fn fields(&self, own: Value) -> Value {
         fields(self.window_json(), self.json(), &quality::of(&self.sources), own)
     }
@@ -237,6 +239,7 @@ impl BilledLogs {
         Ok(Self { input, workload, cache })
     }
 
+    /// Their bill.
     pub fn bill(&self) -> Bill<'_> {
         Bill::new(&self.workload, self.cache.cache.class_unknown)
     }

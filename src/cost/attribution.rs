@@ -16,11 +16,14 @@ use crate::cost::{groups, shares};
 use crate::logs::timeline::requests::BlockKind;
 use crate::whatif::sim::cost::{Cost, Spent};
 
+/// What a group of things cost.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct GroupCost {
+    /// Tool calls that were made.
     pub calls: u64,
     /// Those of them that a model with a price asked for.
     pub priced_calls: u64,
+    /// All tokens, by how they were billed.
     pub spent: Spent,
     /// When it came in, or was written by the model.
     pub first: Cost,
@@ -36,6 +39,7 @@ impl GroupCost {
         self.first + self.carried + self.again
     }
 
+    /// Adds a share.
     pub fn add(&mut self, share: &BillShare) {
         self.spent += share.spent;
         match share.when {
@@ -48,6 +52,7 @@ impl GroupCost {
 
 adds_up!(GroupCost: calls, priced_calls, spent, first, carried, again);
 
+/// A row of a cost table.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct CostRow {
     /// Its names, in the order of the keys.
@@ -61,6 +66,7 @@ pub struct Attribution {
     pub keys: Vec<CostKey>,
     /// The most expensive first; equal ones by name.
     pub rows: Vec<CostRow>,
+    /// The whole bill.
     pub total: GroupCost,
 }
 

@@ -30,6 +30,7 @@ pub struct Charge {
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize)]
 pub struct Kinds {
     pub read: Cost,
+    /// Written to it for five minutes.
     pub write_5m: Cost,
     pub write_1h: Cost,
     pub uncached: Cost,

@@ -12,6 +12,7 @@ use crate::logs::timeline::requests::{Block, BlockKind, Marks, NONE, Request, Se
 use crate::logs::trace::{NO_TIME, Place};
 use crate::whatif::sim::laid_out;
 
+/// A key of a cost table.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, ValueEnum, strum::IntoStaticStr)]
 #[strum(const_into_str, serialize_all = "kebab-case")]
 pub enum CostKey {
@@ -83,6 +84,7 @@ impl Grouping {
         Self { labels: vec![Vec::new()], of: vec![0; count] }
     }
 
+    /// The group of the thing with this index.
     pub fn group(&self, index: usize) -> u32 {
         self.of[index]
     }
@@ -201,6 +203,7 @@ pub struct Things {
 }
 
 impl Things {
+    /// Groups them.
     pub fn new(timeline: &Timeline, keys: &[CostKey]) -> Self {
         let (blocks, requests) = (timeline.blocks.len(), timeline.requests.len());
         let groups = keys.iter().fold(Grouping::whole(blocks + requests + 2), |groups, &key| {
@@ -221,6 +224,7 @@ impl Things {
         Self { groups, blocks, requests }
     }
 
+    /// The group of a thing.
     pub fn group(&self, thing: Thing) -> u32 {
         self.groups.group(match thing {
             Thing::Block(block) => block as usize,

@@ -35,6 +35,7 @@ impl BilledBefore {
     }
 }
 
+/// How a place is billed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Billing {
     /// All of it has been in the cache: what is not read from there was lost.
@@ -60,6 +61,7 @@ pub struct Alike {
     pub tokens: u64,
     /// One token, as it is billed.
     pub kind: Spent,
+    /// Why it is paid for.
     pub when: When,
 }
 
@@ -73,6 +75,7 @@ struct Owed {
 adds_up!(Owed: carried, again);
 grows!(Owed: carried, again);
 
+/// A context.
 #[derive(Default)]
 pub struct ContextPlaces {
     places: Vec<PlacedThing>,

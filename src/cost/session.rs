@@ -17,6 +17,7 @@ use crate::whatif::prompt_cache::outcome::Cause;
 use crate::whatif::sim::cost::{Cost, Spent, Total};
 use crate::whatif::sim::simulator::Simulator;
 
+/// One request of the session.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct SessionRequest {
     /// Number among the requests of its thread, from 1.
@@ -54,6 +55,7 @@ pub struct CarriedThing {
     pub entry: GroupCost,
 }
 
+/// A session.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct SessionCost {
     /// Requests of all its threads, the main one first.

@@ -91,6 +91,7 @@ fn occasion(moment: &SessionRequest) -> String {
     parts.into_iter().flatten().collect::<Vec<_>>().join(", ")
 }
 
+/// The session in one sentence.
 pub fn headline(found: &SessionCost) -> String {
     let span =
         found.span.map(|(first, last)| format!("from {}, {}", time(first), duration(last.saturating_sub(first))));
@@ -113,6 +114,7 @@ pub fn headline(found: &SessionCost) -> String {
     text[..1].to_uppercase() + &text[1..] + "."
 }
 
+/// Requests as a table.
 pub fn moments(found: &SessionCost, chosen: &[&SessionRequest]) -> Table {
     let thread = |number: u64| if number == 0 { "main".to_owned() } else { format!("subagent {number}") };
     TableBuilder::of(chosen)
@@ -178,6 +180,7 @@ pub fn listing(found: &SessionCost) -> Listing {
         .finish()
 }
 
+/// What was carried, for JSON.
 pub fn carried_json(found: &[CarriedThing], top: usize, name: &dyn Fn(&Label) -> String) -> Value {
     let row = |row: &CarriedThing| {
         json!({

@@ -13,6 +13,7 @@ use crate::frames::input::Input;
 const ID_CHARS: usize = 8;
 const LETTERS: usize = 26;
 
+/// Names by label.
 pub struct ShownNames {
     names: BTreeMap<Label, String>,
     is_redacted: bool,
@@ -99,6 +100,7 @@ impl ShownNames {
         if is_id { name.chars().take(ID_CHARS).collect() } else { name }
     }
 
+    /// The name of a label.
     pub fn full(&self, label: &Label) -> String {
         self.names.get(label).cloned().unwrap_or_default()
     }

@@ -17,7 +17,9 @@ pub struct Summary {
     /// When the first and the last request were sent; none without a time.
     #[serde(skip)]
     pub span_ms: Option<(Millis, Millis)>,
+    /// Requests, tokens, cost.
     pub bill: Total,
+    /// What tokens of each kind cost.
     pub kinds: Kinds,
     /// When things came in, or were written by the model.
     pub first: Cost,

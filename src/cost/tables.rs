@@ -35,6 +35,7 @@ impl AboutSession {
     }
 }
 
+/// Sessions by label.
 pub type LabelledSessions = BTreeMap<Label, AboutSession>;
 
 /// What is known of the sessions of a timeline.
@@ -132,6 +133,7 @@ pub fn listing(found: &Attribution, name: &dyn Fn(&Label) -> String) -> Listing 
         .finish()
 }
 
+/// What a group cost, for JSON.
 pub fn json(entry: &GroupCost) -> Value {
     json!({
         "calls": entry.calls,

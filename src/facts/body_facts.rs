@@ -61,6 +61,7 @@ pub struct BodyFacts {
     pub shape: u8,
     /// Inner formats, one bit each.
     pub inner_formats: u16,
+    /// The measures that belong to its shape.
     pub measures: Description,
     /// Whether the client cut the result down to this: the whole stands in a file that the body names.
     pub preview: bool,

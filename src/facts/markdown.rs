@@ -26,6 +26,7 @@ pub enum MarkdownPart {
 /// A body as Markdown. Equal documents have the same texts, byte by byte, and the same tables between them.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Document {
+    /// Stretches in order.
     pub parts: Vec<MarkdownPart>,
 }
 

@@ -21,6 +21,7 @@ use crate::telemetry::log::EventLog;
 pub struct ShareGuide<'a> {
     pub naming: &'a FleetNaming,
     pub limits: &'a FleetLimits,
+    /// Pseudonym of the person.
     pub user: &'a str,
     pub now_ms: Millis,
 }
@@ -34,11 +35,15 @@ pub struct Alternative {
     pub start: Millis,
     /// As it was, simulated.
     pub log: u64,
+    /// Under the setting.
     pub policy: u64,
 }
 
+/// A week of a person.
 pub struct PersonWeek {
+    /// What is added to a pool.
     pub contribution: Contribution,
+    /// The calls that are counted in it, as they leave.
     pub calls: Vec<LightCall>,
 }
 

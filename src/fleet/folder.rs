@@ -40,8 +40,10 @@ pub fn light_place(directory: &Path, user: &str, week: &str) -> PathBuf {
     place(directory, user, week).with_file_name(LIGHT_FILE)
 }
 
+/// A contribution that can be pooled.
 #[derive(Debug, Clone)]
 pub struct PooledFile {
+    /// Pseudonym of the person.
     pub user: String,
     pub week: String,
     pub digest: String,
@@ -49,6 +51,7 @@ pub struct PooledFile {
     pub counts: BinCounts,
 }
 
+/// What folders hold.
 #[derive(Debug, Default)]
 pub struct FolderContents {
     /// What can be pooled, by week and person.
@@ -59,6 +62,7 @@ pub struct FolderContents {
     pub roster: Roster,
 }
 
+/// How contributions are judged.
 pub struct Judge<'a> {
     pub naming: &'a FleetNaming,
     pub limits: &'a FleetLimits,

@@ -25,6 +25,7 @@ pub struct Lender {
 }
 
 impl Lender {
+    /// The pool as it counts now.
     pub fn new(pool: &Pool, now_ms: Millis, limits: &FleetLimits) -> Self {
         let weight = |week: &str| week_named(week).map_or(0.0, |week| limits.weight(week, now_ms));
         Self { subjects: summed(pool, weight) }
@@ -63,6 +64,7 @@ pub struct Whose {
     values: BTreeMap<(&'static str, String), Shares>,
 }
 
+/// Who lends, and how things are called there.
 pub struct Lenders {
     pub team: (Lender, FleetNaming),
     pub provider: (Lender, FleetNaming),
@@ -461,10 +463,12 @@ impl Shares {
         Self { own, team: from_team as u64, provider: from_provider as u64, people: team.1 }
     }
 
+    /// All that others lend.
     pub fn lent(&self) -> u64 {
         self.team + self.provider
     }
 
+    /// Whose they are, in words.
     pub fn words(&self) -> String {
         let mut words = format!("of {} observations {} are own", self.own + self.lent(), self.own);
         if self.team > 0 {

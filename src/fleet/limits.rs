@@ -8,6 +8,7 @@ use serde::Deserialize;
 use crate::base::numbers::{DAY_MS, WEEK_MS};
 use crate::logs::trace::Millis;
 
+/// The data file.
 pub const SHEET: &str = "fleet.toml";
 
 /// What one person may add, on how many people a row stands, and how much of it counts at home.
@@ -38,11 +39,13 @@ pub struct FleetLimits {
     pub lags: Vec<u32>,
     pub file_bytes_max: u64,
     pub rows_max: usize,
+    /// Bytes of a file of light rows.
     pub light_bytes_max: u64,
     pub light_rows_max: usize,
     /// Lower bounds of the classes of time between two calls.
     pub gap_seconds: Vec<u32>,
     pub secret_bytes_min: usize,
+    /// Session marks in a contribution.
     pub marks_max: usize,
     /// Observations at which own data is enough.
     pub enough: u64,
@@ -55,6 +58,7 @@ pub struct FleetLimits {
     pub what_if: Vec<PooledSetting>,
 }
 
+/// A setting that is replayed for a pool.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PooledSetting {

@@ -2,20 +2,26 @@
 
 use crate::base::body_shape::BodyShape;
 
+/// An endpoint.
 pub const ENDPOINT: &str = "endpoint";
+/// A tool.
 pub const TOOL: &str = "tool";
 /// One tool after another.
 pub const EDGE: &str = "edge";
 /// Another setting of the client or of the cache.
 pub const WHAT_IF: &str = "what_if";
 
+/// Sessions.
 pub const SESSIONS: &str = "sessions";
+/// Responses.
 pub const CALLS: &str = "calls";
 /// Responses that their context was shown before.
 pub const REPEATS: &str = "repeats";
 /// Other bodies between a repeat and its last showing.
 pub const DISTANCE: &str = "distance";
+/// Bytes of a response.
 pub const BYTES: &str = "bytes";
+/// Shape of a response.
 pub const SHAPE: &str = "shape";
 /// Inner formats of a response.
 pub const INNER_FORMAT: &str = "inner_format";
@@ -37,6 +43,7 @@ pub const LOG_TOKENS: &str = "log_tokens";
 /// Those of the same sessions under another setting.
 pub const POLICY_TOKENS: &str = "policy_tokens";
 
+/// How the bins of a measure are meant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BinForm {
     /// One number, in bin 0.
@@ -49,6 +56,7 @@ pub enum BinForm {
 
 /// The bin of all kinds that are too rare to tell.
 pub const OTHER: u32 = 999;
+/// Inner formats.
 pub const FORMATS: u32 = 14;
 
 /// All measures of a kind of subject, the one first by which people are weighed.
@@ -79,6 +87,7 @@ pub fn weight_of(kind: &str) -> Option<&'static str> {
     of_kind(kind).first().map(|(measure, _)| *measure)
 }
 
+/// The form of a measure of a kind of subject.
 pub fn form(kind: &str, measure: &str) -> Option<BinForm> {
     of_kind(kind).iter().find(|(name, _)| *name == measure).map(|(_, form)| *form)
 }

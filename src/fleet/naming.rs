@@ -23,6 +23,7 @@ struct AnnotatedTools {
     tools: BTreeMap<String, IgnoredAny>,
 }
 
+/// How names leave.
 pub struct FleetNaming {
     public: BTreeSet<String>,
     /// None where names stay as they are.

@@ -12,6 +12,7 @@ use crate::fleet::roster::{self, Batch, Roster};
 use crate::fleet::standing::{ByPerson, absorb, differs_enough, gathered, joined, leaves_enough, stands, taken_back};
 use crate::frames::contribution::{Count, CountSubject, Pool, PooledCount};
 
+/// What was pooled, and what was not.
 #[derive(Debug, Default)]
 pub struct Pooled {
     /// What may be published.
@@ -22,6 +23,7 @@ pub struct Pooled {
     pub weeks: BTreeMap<String, (u64, u64)>,
     /// Subjects of all weeks that are told, and that are not.
     pub subjects: (u64, u64),
+    /// Things to tell.
     pub notes: Vec<String>,
 }
 

@@ -15,14 +15,18 @@ use crate::base::files;
 /// People whose week was pooled, with the digest of what they gave.
 pub type Batch = BTreeMap<String, String>;
 
+/// All batches, by week.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Roster {
     pub schema_version: u32,
+    /// Batches of each week, in the order in which they were made.
     pub weeks: BTreeMap<String, Vec<Batch>>,
 }
 
+/// Version of the file.
 pub const SCHEMA_VERSION: u32 = 1;
+/// Its name in a directory of contributions.
 pub const FILE: &str = "pool-roster.json";
 const LOCK_FILE: &str = ".pool-roster.lock";
 
@@ -40,6 +44,7 @@ impl Roster {
         }
     }
 
+    /// The people whose week is spent.
     pub fn spent(&self, week: &str) -> BTreeSet<&str> {
         let batches = self.weeks.get(week).into_iter().flatten();
         batches.flat_map(|batch| batch.keys().map(String::as_str)).collect()

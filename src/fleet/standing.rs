@@ -15,6 +15,7 @@ pub fn stands(counts: &ByPerson, limits: &FleetLimits) -> bool {
     counts.len() as u64 >= limits.people_min && largest * 100 <= total * limits.share_max_pct as i64
 }
 
+/// Adds the counts of one to those of another.
 pub fn absorb(into: &mut ByPerson, from: &ByPerson) {
     from.iter().for_each(|(person, count)| *into.entry(*person).or_default() += count);
 }

@@ -72,6 +72,7 @@ impl Summed {
         self.shares.get(measure).copied()
     }
 
+    /// The bins of a measure.
     pub fn bins(&self, measure: &str) -> Vec<(u32, f64)> {
         let all = self.counts.range((measure.to_owned(), 0)..=(measure.to_owned(), u32::MAX));
         all.map(|((_, bin), count)| (*bin, *count)).collect()
@@ -99,6 +100,7 @@ impl Summed {
         best.map(|(name, _)| name.to_owned()).unwrap_or_default()
     }
 
+    /// Adds another subject.
     pub fn absorb(&mut self, other: &Self) {
         other.counts.iter().for_each(|(key, count)| *self.counts.entry(key.clone()).or_default() += count);
         for (measure, (part, whole)) in &other.shares {

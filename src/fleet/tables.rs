@@ -33,6 +33,7 @@ const LIGHT: [(&str, &str); 18] = [
     ("after_3", "tools three steps later"),
 ];
 
+/// What the columns of light rows tell.
 pub fn light_columns() -> Listing {
     Columns::of(&LIGHT)
         .text("column", |(name, _)| (*name).to_owned())
@@ -94,6 +95,7 @@ fn whole(row: &Summed, measure: &str) -> Option<i64> {
     row.share(measure).map(|(_, whole)| whole as i64)
 }
 
+/// Fingerprints of endpoints.
 pub fn endpoints(all: &BTreeMap<CountSubject, Summed>) -> Listing {
     let rows = of_kind(all, ENDPOINT);
     let rate = |row: &Summed| row.share(REPEATS).filter(|(_, calls)| *calls > 0.0).map(|(part, calls)| part / calls);
@@ -118,6 +120,7 @@ pub fn endpoints(all: &BTreeMap<CountSubject, Summed>) -> Listing {
         .finish()
 }
 
+/// Tools with their steps.
 pub fn tools(all: &BTreeMap<CountSubject, Summed>) -> Listing {
     let rows = of_kind(all, TOOL);
     Columns::of(&rows)

@@ -115,6 +115,7 @@ pub struct News<'a> {
     pub delta: &'a TaggedRows<'a>,
     /// Every live row by source, for when segments are merged.
     pub all: &'a TaggedRows<'a>,
+    /// What symbols in the rows mean.
     pub names: &'a Names,
     /// Facts about bodies that were not known before.
     pub facts: &'a [BodyFacts],
@@ -123,6 +124,7 @@ pub struct News<'a> {
     pub formats: &'a [&'a str],
     /// New values by source.
     pub values: &'a BTreeMap<u32, ValueRows>,
+    /// What symbols in the values mean.
     pub value_names: &'a Names,
 }
 

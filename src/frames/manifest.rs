@@ -55,7 +55,9 @@ pub struct StoredSource {
     pub directory: Id,
     /// Size when it was read.
     pub bytes: u64,
+    /// Modification time when it was read.
     pub modified_ns: i64,
+    /// Status-change time when it was read.
     pub changed_ns: i64,
     /// Number of the file in its file system.
     pub inode: u64,

@@ -50,6 +50,7 @@ pub enum FileUpdate {
 pub struct KnownFile {
     pub path: PathBuf,
     pub stored: StoredSource,
+    /// How it was brought up to date.
     pub fate: FileUpdate,
     pub bytes_read: u64,
 }
@@ -61,10 +62,15 @@ pub struct SyncTally {
     pub files: u64,
     /// Their size, and that of standard input.
     pub bytes: u64,
+    /// See [`FileUpdate::New`].
     pub new: u64,
+    /// See [`FileUpdate::Grown`].
     pub grown: u64,
+    /// See [`FileUpdate::Rewritten`].
     pub rewritten: u64,
+    /// See [`FileUpdate::Studied`].
     pub studied: u64,
+    /// See [`FileUpdate::Unchanged`].
     pub unchanged: u64,
     /// Bytes read in this run.
     pub bytes_read: u64,
@@ -89,12 +95,15 @@ impl SyncTally {
 
 /// What there is to bring up to date, and with what.
 pub struct SyncScope<'a> {
+    /// The files on disk.
     pub listing: &'a LogListing,
     /// The names of the roots, in the order of the listing's.
     pub roots: &'a [RootNames],
     /// What a light reading needs to know.
     pub guide: ExtractionGuide<'a>,
+    /// Names what makes the rows and facts.
     pub maker: Maker,
+    /// How bodies are written in other ways.
     pub params: Params,
     pub pool: &'a rayon::ThreadPool,
     /// Whether progress may be shown.
@@ -123,8 +132,10 @@ pub struct Want {
 /// Rows of every known source, by its number.
 #[derive(Default)]
 pub struct Loaded {
+    /// What symbols in the rows mean.
     pub names: Names,
     pub rows: BTreeMap<u32, FileRows>,
+    /// What symbols in the values mean.
     pub value_names: Names,
     /// Values that were read in this run and that the lake does not hold.
     pub values: BTreeMap<u32, ValueRows>,

@@ -40,6 +40,7 @@ pub struct Measured {
     pub id: Id,
     /// Length in Unicode code points (half a UTF-16 pair counts as one).
     pub chars: u64,
+    /// Length in bytes of UTF-8.
     pub bytes: u64,
 }
 
@@ -55,6 +56,7 @@ pub struct Body<'v> {
     bytes: u64,
     /// Half UTF-16 pairs seen since the last [`Body::clear`].
     pub lone_surrogates: u64,
+    /// Who looks closer.
     pub study: Option<Box<dyn BodyStudy + 'v>>,
 }
 

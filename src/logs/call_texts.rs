@@ -28,6 +28,7 @@ pub type CallKey = (Id, Id);
 pub struct CheckedCall<T> {
     pub tool: String,
     pub verdict: T,
+    /// What came back, if anything did.
     pub answer: Option<AnswerStart>,
 }
 

@@ -89,6 +89,7 @@ pub struct LogListing {
     pub missing: Vec<usize>,
     /// What could not be opened, with the reason.
     pub unreadable: Vec<(PathBuf, String)>,
+    /// Whether standard input was asked for.
     pub stdin: bool,
 }
 

@@ -38,6 +38,7 @@ const COARSE: [&str; 13] = [
 /// The arguments of a tool that tell its endpoint.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct EndpointArguments<'a> {
+    /// What a shell is to run.
     pub command: Option<&'a str>,
     pub url: Option<&'a str>,
     /// In what form a search is to answer.
@@ -80,6 +81,7 @@ pub struct Endpoints {
     git_commands: BTreeMap<String, String>,
     /// Class by the last two labels of a host.
     hosts: BTreeMap<String, String>,
+    /// Who shows the text of files.
     pub file_text: FileText,
 }
 

@@ -55,6 +55,7 @@ pub(super) struct Envelope<'a> {
     pub(super) message: Option<MessageFields<'a>>,
     pub(super) data: Option<&'a [u8]>,
     pub(super) attachment: Option<&'a [u8]>,
+    /// `compactMetadata` or `microcompactMetadata`.
     pub(super) metadata: Option<&'a [u8]>,
     pub(super) branch: Option<RawStr<'a>>,
     pub(super) effort: Option<RawStr<'a>>,

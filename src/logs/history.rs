@@ -32,6 +32,7 @@ pub struct Call {
     /// From the record of the call to the record of the result; includes waiting for permission.
     pub latency_ms: Option<u32>,
     pub status: Status,
+    /// What came back.
     pub kind: ResultKind,
     /// Code points of the text that came back.
     pub chars: u32,
@@ -45,6 +46,7 @@ pub struct Call {
     pub endpoint: Sym,
     /// Pseudonym of the file that it names.
     pub path: Id,
+    /// Its name in telemetry and hints.
     pub handle: Handle,
     /// How the result shows the text of files, as far as the input tells.
     pub showing: Showing,

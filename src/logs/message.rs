@@ -268,6 +268,7 @@ impl<'a, 'v> TakeContent<'a> for MessageDraft<'v> {
 /// The fields of a tool's input that tell what it works on, escapes not yet resolved.
 #[derive(Default, Clone, Copy)]
 pub struct InputFields<'a> {
+    /// What a shell is to run.
     pub command: Option<RawStr<'a>>,
     url: Option<RawStr<'a>>,
     output_mode: Option<RawStr<'a>>,

@@ -42,6 +42,7 @@ pub struct Overview {
     pub compactions: u64,
     /// Results cleared by micro-compactions.
     pub evictions: u64,
+    /// What was merged or set aside.
     pub merged: Merged,
 }
 

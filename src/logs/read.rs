@@ -66,6 +66,7 @@ impl<'a> Job<'a> {
 /// What reading a file gave.
 #[derive(Debug, Default)]
 pub struct FileReading {
+    /// Rows and counts.
     pub trace: FileTrace,
     /// Whether the file ends without a line feed: its last line may still be growing.
     pub open_tail: bool,

@@ -138,15 +138,19 @@ impl Handle {
 /// The answering half of a call: one `tool_result` block.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct ToolResult {
+    /// Number of the record in its file.
     pub record: u32,
     /// Number of the block among all blocks of the file.
     pub block: u32,
+    /// When the record was written.
     pub ts: Millis,
     /// Code points of the text the model saw.
     pub chars: u32,
+    /// Bytes of the same text.
     pub bytes: u32,
     /// Name of the same text.
     pub body: Id,
+    /// Content kinds.
     pub kind: ResultKind,
     /// How the call ended, as far as the result tells.
     pub status: Status,
@@ -265,6 +269,7 @@ pub struct MarkRow {
     pub kind: MarkKind,
     /// See [`MarkKind`].
     pub id: Id,
+    /// See [`MarkKind`].
     pub other: Id,
     /// Index into [`FileRows::chains`].
     pub chain: u32,
@@ -285,7 +290,9 @@ pub struct SessionRow {
     pub project_record: u32,
     /// Largest client version seen, by [`compare_versions`].
     pub version: Sym,
+    /// Earliest timestamp.
     pub ts_first: Millis,
+    /// Latest timestamp.
     pub ts_last: Millis,
     /// Records that carry the session.
     pub records: u64,

@@ -136,6 +136,7 @@ fn p_of_sizes(a: &SizeSide, b: &SizeSide, (k_a, k_b): (u64, u64)) -> Option<f64>
 pub struct Side {
     /// Pairs by tools and lag, and the sessions with one where they are known.
     pub edges: BTreeMap<(String, String, u32), (u64, Option<u64>)>,
+    /// Sizes of answers by tool.
     pub sizes: BTreeMap<String, SizeSide>,
 }
 
@@ -186,6 +187,7 @@ fn sizes_of_answers(input: &mut Input, by_file: bool, shown: &dyn Fn(&str) -> St
     chars
 }
 
+/// Sizes of the answers of one tool.
 #[derive(Clone, Debug, Default)]
 pub struct SizeSide {
     /// Answers.
@@ -198,6 +200,7 @@ pub struct SizeSide {
     pub chars: Option<Vec<u32>>,
 }
 
+/// What a row is about.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, strum::IntoStaticStr)]
 #[strum(const_into_str, serialize_all = "snake_case")]
 pub enum ComparedKind {
@@ -216,6 +219,7 @@ pub struct ComparedRow {
     pub lag: Option<u32>,
     /// Of an edge, pairs of all pairs of the earlier tool; of a size, answers beyond the median of both sides.
     pub a: Share,
+    /// The same on the second side.
     pub b: Share,
     /// Median size on the first side.
     pub median_a: Option<u64>,

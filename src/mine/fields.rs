@@ -51,6 +51,7 @@ struct AnswerField {
 }
 
 impl CallFields {
+    /// Those of all files.
     pub fn of(files: impl Iterator<Item = FileTimeline>) -> Self {
         let mut fields = Self::default();
         files.for_each(|file| fields.add(&file));
@@ -115,6 +116,7 @@ impl AnswerField {
     }
 }
 
+/// Fields of answers, by tool and by field.
 #[derive(Serialize, Deserialize, Default, Debug, Clone)]
 pub struct FieldUses {
     /// Answers that ran well, of all tools.
@@ -129,6 +131,7 @@ pub struct FieldUses {
     pub fields: Vec<FieldUse>,
 }
 
+/// The fields of one tool.
 #[derive(Serialize, Deserialize, Default, Debug, Clone)]
 pub struct ToolFields {
     /// Tool; of a shell with the class of the command.
@@ -153,6 +156,7 @@ pub struct ToolFields {
     pub tokens_not_followed: u64,
 }
 
+/// One field of a tool.
 #[derive(Serialize, Deserialize, Default, Debug, Clone)]
 pub struct FieldUse {
     /// Tool, as in [`ToolFields::tool`].
@@ -180,6 +184,7 @@ pub struct FieldUse {
 }
 
 impl ToolFields {
+    /// How many of the followed fields were used.
     pub fn share(&self) -> Share {
         Share::new(self.used, self.followed)
     }

@@ -121,6 +121,7 @@ fn calls(calls: f64) -> String {
     thousands(calls.round() as u64)
 }
 
+/// The published one-line summary.
 pub fn summary(profile: &EventProfile, endpoints: usize) -> String {
     let share = |share: Option<f64>| share.map_or_else(|| "n/a".to_owned(), |share| format!("{:.1}%", 100.0 * share));
     format!(
@@ -134,6 +135,7 @@ pub fn summary(profile: &EventProfile, endpoints: usize) -> String {
     )
 }
 
+/// The three figures with their denominators.
 pub fn savings_json(tokens: &LayerTokens) -> Value {
     json!({
         "baseline_tokens": tokens.total(),
@@ -174,6 +176,7 @@ fn fingerprint_json(row: &Fingerprint) -> Value {
     })
 }
 
+/// The whole for JSON.
 pub fn profile_json(profile: &EventProfile) -> Value {
     json!({
         "events": profile.events,

@@ -59,6 +59,7 @@ pub struct EventSums {
 }
 
 impl EventSums {
+    /// Sums some sessions of a sorted log up.
     pub fn of(part: &LogPart<'_>) -> Result<Self> {
         let log = part.log;
         let distances = repeats(part);
@@ -369,6 +370,7 @@ fn profile(sums: &EventSums, guide: &EventGuide<'_>, bytes: &[ValueCount]) -> Ev
     }
 }
 
+/// How a session was worked in.
 pub fn class_of(session: &SessionUse) -> AgentClass {
     classify_agent(session.calls, session.read_calls, session.compactions)
 }

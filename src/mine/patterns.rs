@@ -120,6 +120,7 @@ pub enum PatternKind {
     Large,
 }
 
+/// A pattern.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Pattern {
@@ -128,12 +129,16 @@ pub struct Pattern {
     pub kind: PatternKind,
     /// Tools; `*` stands for anything.
     pub from: Vec<String>,
+    /// Tools that follow.
     #[serde(default)]
     pub to: Vec<String>,
+    /// Messages between.
     #[serde(default)]
     pub lag_max: u32,
+    /// Other calls between.
     #[serde(default)]
     pub between_max: u32,
+    /// Bytes of a large answer.
     #[serde(default)]
     pub bytes_min: u32,
     /// Volume that the paper prints.
@@ -142,6 +147,7 @@ pub struct Pattern {
     pub answer: String,
 }
 
+/// All patterns.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Patterns {
@@ -149,6 +155,7 @@ pub struct Patterns {
     pub pattern: Vec<Pattern>,
 }
 
+/// How often a pattern was seen.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct PatternCount {
     pub number: u32,
@@ -158,6 +165,7 @@ pub struct PatternCount {
     pub matches: u64,
     /// Sessions with a match.
     pub sessions: u64,
+    /// Tokens of the answers that match.
     pub tokens: u64,
     /// Volume that the paper prints.
     pub published: u64,

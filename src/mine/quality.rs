@@ -14,11 +14,13 @@ use crate::report::table::{Table, TableBuilder};
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Quality {
     pub count: u64,
+    /// Files with at least one case.
     pub files: u64,
     /// `file:line` of the first case.
     pub first: String,
 }
 
+/// Damage of all logs, by reason.
 pub fn of(sources: &[RowSource]) -> BTreeMap<Reason, Quality> {
     let damage = |source: &RowSource| {
         let mut damage = source.counters.damage.clone();
@@ -32,6 +34,7 @@ pub fn of(sources: &[RowSource]) -> BTreeMap<Reason, Quality> {
     of_files(damaged.iter().map(|(name, damage)| (name.clone(), damage)))
 }
 
+/// Damage of all files, by reason.
 pub fn of_files<'d>(files: impl Iterator<Item = (String, &'d Damage)>) -> BTreeMap<Reason, Quality> {
     let mut out: BTreeMap<Reason, Quality> = BTreeMap::new();
     for (name, damage) in files {
@@ -45,6 +48,7 @@ pub fn of_files<'d>(files: impl Iterator<Item = (String, &'d Damage)>) -> BTreeM
     out
 }
 
+/// The table for people.
 pub fn table(quality: &BTreeMap<Reason, Quality>) -> Table {
     TableBuilder::of(quality)
         .text("reason", |(reason, _)| reason.into_str().to_owned())
@@ -54,6 +58,7 @@ pub fn table(quality: &BTreeMap<Reason, Quality>) -> Table {
         .table()
 }
 
+/// Counts by reason, on one line.
 pub fn in_a_line(quality: &BTreeMap<Reason, Quality>) -> String {
     let words = quality.iter().map(|(reason, row)| format!("{} {}", thousands(row.count), reason.into_str()));
     words.collect::<Vec<_>>().join(", ")

@@ -16,6 +16,7 @@ use crate::mine::totals::{self, Totals};
 
 /// What there is to reconcile: the same logs as each report sees them, without any window.
 pub struct Reconciled<'a> {
+    /// The rows of all files.
     pub corpus: &'a Corpus,
     /// Which files another one says all of ([`crate::logs::assemble::standings_of`]).
     pub standings: &'a IdMap<Id, FileStanding>,
@@ -32,6 +33,7 @@ pub struct Reconciled<'a> {
     pub without_timeline: &'a IdSet<Id>,
 }
 
+/// One line of a sum.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct SumStep {
     /// What it adds; negative: what it takes away.
@@ -43,11 +45,13 @@ pub struct SumStep {
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct Sum {
     pub of: &'static str,
+    /// The report that it starts from.
     pub from: &'static str,
     /// Its figure.
     pub start: u64,
     /// What lies between; steps of zero are left out.
     pub steps: Vec<SumStep>,
+    /// The report that it leads to.
     pub to: &'static str,
     /// Its figure.
     pub end: u64,
@@ -80,6 +84,7 @@ const REPLAY: &str = "replay";
 const POLICIES: &str = "what-if";
 const BILL: &str = "cost, session, the page";
 
+/// All sums.
 pub fn reconcile(books: &Reconciled<'_>) -> Vec<Sum> {
     [calls(books), responses(books), messages(books), sessions(books)].concat()
 }

@@ -79,6 +79,7 @@ struct Schema {
 }
 
 impl Runnable {
+    /// What the shipped schemas require.
     pub fn shipped(data: &Data) -> Result<Self> {
         let catalog: ToolCatalog = data.parsed(CATALOG)?;
         let present = catalog.tool.into_iter().filter(|tool| tool.until.is_none());

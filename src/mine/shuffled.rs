@@ -13,6 +13,7 @@ use crate::frames::edge::{Activity, Turns};
 /// An earlier tool, a later one, and the lag between.
 pub type LaggedTools = (Sym, Sym, u32);
 
+/// A message of a context: what is shuffled.
 #[derive(Clone, Debug, Default)]
 pub struct ShuffledMessage {
     /// Where it stands; messages one lag apart differ by one.

@@ -170,6 +170,7 @@ impl ValueCounts {
         self
     }
 
+    /// The distinct values of each group, ascending.
     pub fn rows(&self) -> Vec<ValueCount> {
         let row = |same: &[(u32, u32, u64, u64)]| ValueCount {
             group: Sym(same[0].0),

@@ -71,6 +71,7 @@ pub fn edges(rows: &[Edge], has_turns: bool) -> Listing {
         .finish()
 }
 
+/// The published columns of edges.
 pub fn edges_published(rows: &[Edge]) -> Listing {
     Columns::of(rows)
         .text("prev_tool", |row| row.from.clone())
@@ -95,6 +96,7 @@ pub fn edges_overview(rows: &[Edge]) -> Table {
         .table()
 }
 
+/// Tools as beginnings and ends of contexts.
 pub fn ends(rows: &[(String, EndSum)]) -> Listing {
     Columns::of(rows)
         .text("tool", |(name, _)| name.clone())
@@ -136,6 +138,7 @@ pub fn tools(rows: &[ToolUsage], what: &'static str, all_tokens: u64, bytes_per_
         .finish()
 }
 
+/// Tools or servers for people.
 pub fn tools_overview(rows: &[ToolUsage], what: &str, all_tokens: u64) -> Table {
     let share = |k: u64, n: u64| if n == 0 { "–".to_owned() } else { percent(k as f64 / n as f64) };
     let chars = |row: &ToolUsage, place: usize| known((row.sized > 0).then_some(row.chars[place]), thousands);
@@ -166,6 +169,7 @@ pub fn volumes(rows: &[Volume]) -> Listing {
         .finish()
 }
 
+/// All columns of patterns.
 pub fn patterns(rows: &[PatternCount], all_tokens: u64) -> Listing {
     let columns = Columns::of(rows).count("number", |row| row.number.into()).text("pattern", |row| row.id.clone());
     counts!(columns, calls, matches, sessions, tokens)
@@ -175,6 +179,7 @@ pub fn patterns(rows: &[PatternCount], all_tokens: u64) -> Listing {
         .finish()
 }
 
+/// Patterns for people.
 pub fn patterns_overview(rows: &[PatternCount], all_tokens: u64) -> Table {
     TableBuilder::of(rows)
         .number("", |row| row.number.to_string())
@@ -188,6 +193,7 @@ pub fn patterns_overview(rows: &[PatternCount], all_tokens: u64) -> Table {
         .table()
 }
 
+/// All columns of sessions.
 pub fn sessions(rows: &[SessionRowSummary]) -> Listing {
     let columns = Columns::of(rows)
         .text("session", |row| row.session.clone())
@@ -218,6 +224,7 @@ pub fn sessions_overview(rows: &[SessionRowSummary]) -> Table {
         .table()
 }
 
+/// All columns of a comparison.
 pub fn changes(rows: &[ComparedRow]) -> Listing {
     Columns::of(rows)
         .text("what", |row| row.what.into_str().to_owned())
@@ -238,6 +245,7 @@ pub fn changes(rows: &[ComparedRow]) -> Listing {
         .finish()
 }
 
+/// Rows of a comparison for people.
 pub fn changes_overview(rows: &[ComparedRow]) -> Table {
     let shown = |share: &Share, median: Option<u64>| match median {
         Some(median) => format!("{} chars", thousands(median)),

@@ -19,6 +19,7 @@ const REPEAT_CHARS_MIN: u32 = 200;
 /// Entries of the small cache.
 const LRU_SIZE: usize = 5;
 
+/// Calls and sizes of one tool.
 #[derive(Serialize, Deserialize, Default, Debug, PartialEq, Eq)]
 pub struct ToolTotals {
     /// `tool_use` blocks.
@@ -26,6 +27,7 @@ pub struct ToolTotals {
     pub files: u64,
     /// Median size of the paired results in code points (lower element); none without a result.
     pub p50: Option<u32>,
+    /// 90th percentile of the same.
     pub p90: Option<u32>,
 }
 
@@ -38,6 +40,7 @@ pub struct StatusTotals {
     pub error: u64,
 }
 
+/// Token fields of all messages.
 #[derive(Serialize, Deserialize, Default, Debug, PartialEq, Eq)]
 pub struct UsageTotals {
     pub input_tokens: u64,
@@ -59,6 +62,7 @@ pub struct RepeatTotals {
     pub repeat_chars: u64,
 }
 
+/// Totals over a set of files.
 #[derive(Serialize, Deserialize, Default, Debug, PartialEq, Eq)]
 pub struct Totals {
     pub files: u64,
@@ -95,9 +99,11 @@ pub struct Totals {
     pub usage: UsageTotals,
     pub models: BTreeMap<String, u64>,
     pub dedup: RepeatTotals,
+    /// Records by type.
     pub types: BTreeMap<String, u64>,
 }
 
+/// Computes the totals of all files.
 pub fn totals(corpus: &Corpus) -> Totals {
     let mut sums = WindowSums { window: Millis::MIN..Millis::MAX, ..WindowSums::default() };
     corpus.files.iter().for_each(|file| sums.add_file(file, &corpus.names));
@@ -122,6 +128,7 @@ pub(super) fn asked(file: &SourceRows) -> Vec<(&ToolUse, Id)> {
     asked
 }
 
+/// The results of a file with their calls, in their order.
 pub(super) fn answers(file: &SourceRows) -> Vec<(&ToolResult, Id)> {
     let recorded = file.rows.calls.iter().filter(|row| !row.progress);
     let mut answers: Vec<_> = recorded.filter_map(|row| Some((row.answered.as_ref()?, row.call))).collect();

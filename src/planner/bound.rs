@@ -161,6 +161,7 @@ pub struct OfferedValues {
 }
 
 impl OfferedValues {
+    /// Collects what the links were offered.
     pub fn new(history: &History, moments: &[Opportunity]) -> Self {
         let projects: Vec<Id> = history.sessions.iter().map(|session| session.project).collect();
         let mut pools = Pools::new();

@@ -11,6 +11,7 @@ use crate::planner::prefetches::DeclineReason;
 use crate::planner::value_models::{ValueModel, ValueModels};
 use crate::settings::tool_model::{FollowUp, ValueClass};
 
+/// The moment after an answer.
 #[derive(Debug, Clone, Copy)]
 pub struct AnswerMoment<'a> {
     pub tool: &'a str,
@@ -31,6 +32,7 @@ pub struct Candidate {
     /// Probability that it comes with this argument, given that it comes, 0 … 1.
     pub share: f64,
     pub cost: ExpectedCost,
+    /// How much its answer matters.
     pub class: ValueClass,
     /// Published worth: class and intent.
     pub worth: f64,
@@ -41,6 +43,7 @@ pub struct Candidate {
 }
 
 impl Candidate {
+    /// Tokens that a budget is charged for it.
     pub fn charged_tokens(&self) -> u64 {
         self.cost.charged(self.class)
     }
@@ -51,6 +54,7 @@ impl Candidate {
     }
 }
 
+/// A call that is not made ahead.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Declined {
     pub tool: String,
@@ -152,6 +156,7 @@ impl CandidateSearch<'_> {
     }
 }
 
+/// A named argument and its value.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct NamedArgument {
     /// Name of the argument on the tool that is called.
@@ -161,6 +166,7 @@ pub struct NamedArgument {
 }
 
 impl NamedArgument {
+    /// An argument.
     pub fn new(name: impl Into<String>, value: u64) -> Self {
         Self { name: name.into(), value }
     }

@@ -47,6 +47,7 @@ impl PlannerContext {
         sessions.par_iter().enumerate().map(of).collect()
     }
 
+    /// The calls of one message at a time.
     pub fn steps<'c>(&'c self, history: &'c History) -> impl Iterator<Item = &'c [u32]> {
         self.calls.chunk_by(|a, b| history.calls[*a as usize].step == history.calls[*b as usize].step)
     }
@@ -92,10 +93,12 @@ impl PlannerSplit {
         Self { trains, judged_from }
     }
 
+    /// Sessions that are judged.
     pub fn judged(&self) -> u64 {
         self.trains.iter().filter(|trains| !**trains).count() as u64
     }
 
+    /// The part of a history that is learned from, with its values.
     pub fn training(&self, told: ToldHistory<'_>) -> (History, CallValues) {
         let (history, calls) = told.history.of_sessions(&self.trains);
         let values = told.values.select(&calls);

@@ -21,6 +21,7 @@ struct Streak {
 /// A tool, and the hash of its canonical arguments.
 type Question = (Sym, u64);
 
+/// The streaks of one context, by tool and hash of the canonical arguments.
 #[derive(Debug)]
 pub struct FailFast<'n> {
     numbers: &'n FailFastNumbers,
@@ -28,6 +29,7 @@ pub struct FailFast<'n> {
 }
 
 impl<'n> FailFast<'n> {
+    /// No streaks yet.
     pub fn new(numbers: &'n FailFastNumbers) -> Self {
         Self { numbers, streaks: BTreeMap::new() }
     }
@@ -66,6 +68,7 @@ fn came_empty(row: &Call, numbers: &FailFastNumbers) -> Option<bool> {
     }
 }
 
+/// What is refused in one context.
 pub struct Refusals<'a> {
     policy: &'a JudgedPlanner<'a>,
     /// As published: empty answers in a row by tool, whatever was asked; once armed, for the rest of the context.
@@ -75,6 +78,7 @@ pub struct Refusals<'a> {
 }
 
 impl<'a> Refusals<'a> {
+    /// Before the first call.
     pub fn new(policy: &'a JudgedPlanner<'a>) -> Self {
         Self { policy, by_tool: BTreeMap::new(), by_question: FailFast::new(&policy.numbers.fail_fast) }
     }

@@ -11,6 +11,7 @@ use crate::logs::timeline::requests::{BlockKind, NONE, Timeline};
 use crate::planner::numbers::TextNumbers;
 use crate::settings::tool_model::ToolModel;
 
+/// Keywords of every call of a history.
 #[derive(Debug, Default)]
 pub struct Intents {
     /// Different sets of keywords; the first is empty.
@@ -31,6 +32,7 @@ impl Intents {
         intents
     }
 
+    /// The keywords of a call's turn.
     pub fn of(&self, call: u32) -> &BTreeSet<String> {
         &self.sets[self.of_calls[call as usize] as usize]
     }

@@ -7,6 +7,7 @@ use crate::planner::numbers::{AnswerList, PlannerThresholds};
 use crate::planner::value_models::{ValueModel, ValueModels};
 use crate::settings::tool_model::{FollowUp, SideEffectClass, ToolModel, ValueClass};
 
+/// A link in symbols.
 #[derive(Debug, Clone)]
 pub struct KnownLink<'m> {
     /// As the value model has it.
@@ -17,6 +18,7 @@ pub struct KnownLink<'m> {
     pub argument: Sym,
     /// Its name, or none if the link has no projection.
     pub argument_name: Option<&'m str>,
+    /// Arguments that are projected at most.
     pub arguments_max: usize,
     /// Lists that supply it, among the names of values.
     lists: Vec<Sym>,
@@ -78,11 +80,13 @@ pub enum AnswerEffect {
     Surely,
 }
 
+/// One tool in symbols.
 #[derive(Debug, Clone)]
 pub struct KnownTool<'m> {
     /// Its value model, or the default.
     pub model: &'m ValueModel,
     pub links: Vec<KnownLink<'m>>,
+    /// Whether it may be called ahead.
     pub speculatable: bool,
     /// The host whose calls are limited, in small letters.
     pub host: Option<String>,
@@ -105,6 +109,7 @@ pub struct KnownTools<'m> {
 }
 
 impl<'m> KnownTools<'m> {
+    /// Resolves models for a history.
     pub fn new(models: &'m ValueModels, told: ToldHistory<'_>, numbers: &'m PlannerThresholds) -> Self {
         let mut names = told.tools.clone();
         for name in told.tools.texts() {

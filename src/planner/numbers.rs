@@ -11,23 +11,29 @@ use crate::telemetry::effectiveness::CountedBy;
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PlannerThresholds {
+    /// Worth of the value classes.
     pub class_scores: ClassScores,
     /// The boost of what the user asks for.
     pub score: ScoreNumbers,
     pub candidates: CandidateNumbers,
     pub published: PublishedNumbers,
+    /// The search for the optimum.
     pub exact: ExactNumbers,
+    /// Arguments out of answers.
     pub projection: ProjectionNumbers,
     pub race: RaceNumbers,
     pub fail_fast: FailFastNumbers,
     pub texts: TextNumbers,
     pub judge: JudgeNumbers,
+    /// Learning and judging.
     pub backtest: PlannerBacktestNumbers,
     pub targets: Targets,
+    /// Intervals over sessions.
     pub resampling: Resampling,
 }
 
 impl PlannerThresholds {
+    /// What recorded planners are counted by.
     pub fn counted_by(&self) -> CountedBy {
         CountedBy { bytes_per_token: self.published.bytes_per_token, declined_calls: self.judge.declined_calls }
     }
@@ -44,6 +50,7 @@ pub struct ClassScores {
 }
 
 impl ClassScores {
+    /// The worth of a class.
     pub fn of(&self, class: ValueClass) -> f64 {
         match class {
             ValueClass::Critical => self.critical,
@@ -75,6 +82,7 @@ pub struct CandidateNumbers {
 #[serde(deny_unknown_fields)]
 pub struct PublishedNumbers {
     pub bytes_per_token: u32,
+    /// Calls that it looks back on.
     pub recent_tools_max: usize,
     /// Tokens that it counts for a refused repeat.
     pub refused_tokens: u64,
@@ -94,6 +102,7 @@ pub struct ExactNumbers {
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ProjectionNumbers {
+    /// Arguments per link.
     pub arguments_max: usize,
     /// The same after a web search.
     pub search_arguments_max: usize,
@@ -121,13 +130,16 @@ impl ProjectionNumbers {
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ProjectionPair {
+    /// The tool that answered.
     pub from: String,
+    /// The tool that is called next.
     pub to: String,
     pub extractor: AnswerList,
     /// The argument that it fills, unless the link names one.
     pub argument: String,
 }
 
+/// What an answer lists.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum AnswerList {

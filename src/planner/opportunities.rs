@@ -51,9 +51,11 @@ pub struct Opportunity {
     pub trigger: u32,
     /// Its session, as an index into the history.
     pub session: u32,
+    /// The tool that answered.
     pub from: Sym,
     /// Number of the link among those of that tool.
     pub link: u16,
+    /// The tool that would be called.
     pub to: Sym,
     /// The argument, among the names of values; 0 if no call was ever given it.
     pub argument: Sym,
@@ -111,6 +113,7 @@ pub(super) fn came(told: ToldHistory<'_>, link: &KnownLink<'_>, value: u64, call
     if is_target { OpportunityEnd::Target } else { OpportunityEnd::None }
 }
 
+/// What a call changes.
 pub(super) struct Change<'m> {
     pub files: Vec<u64>,
     /// Tools any answer of which it makes stale, by the value model.
@@ -192,6 +195,7 @@ impl<'a, 'm> OpportunityReader<'a, 'm> {
         outcomes
     }
 
+    /// Takes in a call and its answer.
     pub fn see(&mut self, call: u32) {
         let row = &self.told.history.calls[call as usize];
         if row.status != Status::Ok {

@@ -15,10 +15,12 @@ use crate::planner::numbers::{PlannerThresholds, ScoreNumbers};
 use crate::planner::prefetches::DeclineReason;
 use crate::settings::tool_model::{CostModel, ToolModel, ValueClass};
 
+/// What is called ahead.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Plan {
     /// Calls in order: what another needs comes first.
     pub calls: Vec<Candidate>,
+    /// Everything else.
     pub declined: Vec<Declined>,
 }
 
@@ -96,6 +98,7 @@ fn decline(candidate: &Candidate, reason: DeclineReason) -> Declined {
     Declined { tool: request.tool.clone(), argument: Some(request.argument.clone()), reason }
 }
 
+/// What a call is expected to cost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ExpectedCost {
     /// UTF-8 bytes of the answer.
@@ -150,6 +153,7 @@ pub struct KnapsackProblem {
     pub budget: u64,
 }
 
+/// A choice.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct KnapsackChoice {
     /// Indices of items in the order in which they were taken, prerequisites first.

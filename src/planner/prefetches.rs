@@ -9,6 +9,7 @@ use crate::base::names::Sym;
 use crate::base::sums::adds_up;
 use crate::telemetry::log::{Decline, RaceWord, RecordedPlan};
 
+/// How a planned call ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, strum::IntoStaticStr, strum::VariantArray)]
 #[strum(const_into_str, serialize_all = "snake_case")]
 pub enum PrefetchEnd {
@@ -35,6 +36,7 @@ pub enum PrefetchEnd {
 }
 
 impl PrefetchEnd {
+    /// All ends, in the order of reports.
     pub const ALL: &'static [Self] = <Self as strum::VariantArray>::VARIANTS;
 
     /// How telemetry records the race; none of what was not sent out at all.
@@ -73,6 +75,7 @@ pub enum DeclineReason {
 }
 
 impl DeclineReason {
+    /// All reasons, in the order of reports.
     pub const ALL: &'static [Self] = <Self as strum::VariantArray>::VARIANTS;
 
     /// Whether the planner could have made the call and chose not to.
@@ -247,6 +250,7 @@ pub struct PrefetchTally {
     pub refused_tokens: u64,
     /// Worth of what the greedy choice takes.
     pub greedy_value: f64,
+    /// Worth of the best choice.
     pub best_value: f64,
     /// Plans that were held against the best choice.
     pub plans_compared: u64,
@@ -258,10 +262,12 @@ pub struct PrefetchTally {
 }
 
 impl PrefetchTally {
+    /// Planned calls.
     pub fn planned(&self) -> u64 {
         PrefetchEnd::ALL.iter().copied().map(|end| self.ends[end]).sum()
     }
 
+    /// Planned calls that were sent out.
     pub fn sent(&self) -> u64 {
         PrefetchEnd::ALL.iter().copied().filter(|end| end.race().is_some()).map(|end| self.ends[end]).sum()
     }

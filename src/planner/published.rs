@@ -8,6 +8,7 @@ use crate::planner::plan::{ExpectedCost, worth};
 use crate::planner::value_models::{ValueModel, ValueModels};
 use crate::settings::tool_model::{SideEffectClass, ToolModel, ValueClass};
 
+/// A call that it would make.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PublishedCall {
     pub tool: String,
@@ -16,8 +17,10 @@ pub struct PublishedCall {
     pub class: ValueClass,
 }
 
+/// What it would do.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct PublishedPlan {
+    /// Calls in order of admission.
     pub calls: Vec<PublishedCall>,
     pub remaining_budget_tokens: u64,
     /// Tools over the budget; it knows no other reason.

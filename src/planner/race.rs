@@ -12,6 +12,7 @@ use crate::planner::prefetches::PrefetchEnd;
 use crate::settings::Enrichment;
 use crate::settings::tool_model::CostModel;
 
+/// What holds a prefetch back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct RaceLimits {
     /// Prefetches in flight at a time, whichever answer set them off.
@@ -25,6 +26,7 @@ pub struct RaceLimits {
 }
 
 impl RaceLimits {
+    /// The limits of a configuration.
     pub fn new(enrichment: &Enrichment, numbers: &RaceNumbers) -> Self {
         Self {
             parallel_max: enrichment.max_parallel_prefetches as usize,
@@ -40,6 +42,7 @@ pub fn latency_ms(measured_ms: Option<u64>, cost: &CostModel, numbers: &RaceNumb
     measured_ms.or(cost.latency_ms_p50).unwrap_or(numbers.latency_unknown_ms)
 }
 
+/// A call to be made ahead.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Prefetch {
     pub request: CallKey,
@@ -51,6 +54,7 @@ pub struct Prefetch {
     pub fresh_ms: Option<u64>,
 }
 
+/// What became of a prefetch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum RaceEnd {
     InFlight,
@@ -97,6 +101,7 @@ enum Event {
     Release(String),
 }
 
+/// The race of one context.
 #[derive(Debug, Default)]
 pub struct Race {
     limits: RaceLimits,
@@ -113,6 +118,7 @@ pub struct Race {
 }
 
 impl Race {
+    /// A race in which nothing has happened.
     pub fn new(limits: RaceLimits) -> Self {
         Self { limits, ..Self::default() }
     }
@@ -179,6 +185,7 @@ impl Race {
         &self.records
     }
 
+    /// Calls to a host that are on their way.
     pub fn calls_to(&self, host: &str) -> u32 {
         self.hosts.get(host).copied().unwrap_or_default()
     }

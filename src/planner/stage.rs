@@ -32,6 +32,7 @@ use crate::settings::{Enrichment, Settings, SettingsFile, what_if};
 
 const NUMBERS: &str = "planner.toml";
 
+/// Everything that planners are judged on.
 pub struct PlannerStage {
     pub file: SettingsFile,
     pub settings: Settings,
@@ -41,6 +42,7 @@ pub struct PlannerStage {
     pub tools: Names,
     pub split: PlannerSplit,
     pub judged: Vec<bool>,
+    /// What the prompts name, where they were read.
     pub intents: Option<Intents>,
     /// Which calls can run with one argument, as the training sessions show.
     pub runnable: Runnable,
@@ -76,6 +78,7 @@ pub const MINED: &str = "mined";
 /// The same, one call at a time by what the answer looks like.
 pub const SELECTIVE: &str = "selective";
 
+/// A planner and what it believes.
 pub struct Planner {
     pub name: &'static str,
     pub about: &'static str,
@@ -83,6 +86,7 @@ pub struct Planner {
     pub kind: PlannerKind,
 }
 
+/// How it plans.
 pub enum PlannerKind {
     Published,
     ByLink,
@@ -162,6 +166,7 @@ fn odds<'a>(stage: &'a PlannerStage, planner: &'a Planner, known: &'a KnownTools
     }
 }
 
+/// The books of several sessions in one.
 pub fn sum(ledgers: &[PlannerLedger]) -> PlannerLedger {
     ledgers.iter().fold(PlannerLedger::default(), |mut sum, ledger| {
         sum.absorb(ledger);
@@ -178,6 +183,7 @@ struct SweepPointValues {
     probability_min: Option<f64>,
 }
 
+/// All combinations.
 pub struct SweepGrid {
     pub keys: Vec<String>,
     cells: Vec<SweepPointValues>,
@@ -214,6 +220,7 @@ impl SweepGrid {
         Ok(Self { cells: grid(&axes)?.into_iter().map(cell).collect::<Result<_>>()?, keys })
     }
 
+    /// Whether nothing is swept.
     pub fn is_empty(&self) -> bool {
         self.keys.is_empty()
     }

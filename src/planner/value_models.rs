@@ -30,6 +30,7 @@ pub enum Level {
     User,
 }
 
+/// Where a value comes from.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ValueSource {
     pub level: Level,
@@ -54,6 +55,7 @@ struct LayerValues {
     leaves: Vec<(KeyPath, Value, String)>,
 }
 
+/// Everything that is said of tools, by layer.
 #[derive(Debug, Default)]
 pub struct ModelLayers {
     tools: BTreeMap<String, Vec<LayerValues>>,
@@ -99,6 +101,7 @@ impl ModelLayers {
         Ok(())
     }
 
+    /// Takes in the user's file.
     pub fn user(&mut self, file: &SettingsFile) {
         let Some(Value::InlineTable(tools)) = file.get(&KeyPath::from(["tools"])) else { return };
         for (tool, said) in &tools {
@@ -110,6 +113,7 @@ impl ModelLayers {
         }
     }
 
+    /// The effective models, and what is wrong with them.
     pub fn resolve(&self, precedence: LayerPrecedence) -> Result<ValueModels> {
         let wildcard = self.tools.get(ANY).map(|said| effective(ANY, said, None, precedence)).transpose()?;
         let mut models = BTreeMap::new();
@@ -138,6 +142,7 @@ impl ModelLayers {
     }
 }
 
+/// What holds for one tool.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct ValueModel {
     /// The published part.
@@ -159,11 +164,13 @@ impl ValueModel {
         }
     }
 
+    /// Links with a name and a probability.
     pub fn links(&self) -> impl Iterator<Item = &FollowUp> {
         self.model.follow_up.iter().filter(|link| !link.tool.is_empty() && is_share(link.probability))
     }
 }
 
+/// How bad a problem is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Severity {
     /// Has another effect than its author may expect.
@@ -172,19 +179,24 @@ pub enum Severity {
     Error,
 }
 
+/// Something odd in a value model.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ModelProblem {
     pub severity: Severity,
     pub key: KeyPath,
+    /// Where it stands, if a layer says it.
     pub source: Option<ValueSource>,
+    /// What is odd about it.
     pub message: String,
 }
 
+/// The effective value models.
 #[derive(Debug)]
 pub struct ValueModels {
     models: BTreeMap<String, ValueModel>,
     wildcard: Option<ValueModel>,
     default: ValueModel,
+    /// What is odd, by tool.
     pub problems: Vec<ModelProblem>,
 }
 

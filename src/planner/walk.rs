@@ -30,6 +30,7 @@ use crate::settings::tool_model::FollowUp;
 use crate::telemetry::effectiveness::needed;
 use crate::telemetry::log as event;
 
+/// A planner to be judged.
 #[derive(Clone, Copy)]
 pub struct JudgedPlanner<'a> {
     pub models: &'a ValueModels,
@@ -41,11 +42,15 @@ pub struct JudgedPlanner<'a> {
     pub probability_min: f64,
     /// Where probabilities come from; none takes those of the links, as the published planner does.
     pub odds: Option<&'a dyn Odds>,
+    /// Budget and limits.
     pub enrichment: &'a Enrichment,
+    /// How long calls take.
     pub latencies: &'a Latencies,
+    /// Arguments that each tool was seen to take.
     pub arguments_seen: &'a BTreeMap<String, BTreeSet<String>>,
     /// Which calls can run with one argument.
     pub runnable: &'a Runnable,
+    /// What the prompts name, where they were read.
     pub intents: Option<&'a Intents>,
     /// Values of other sessions to put in place of the planned ones.
     pub control: Option<&'a OfferedValues>,

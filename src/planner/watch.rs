@@ -23,15 +23,18 @@ pub(super) enum Match {
 /// Where in its context something happened.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Clock {
+    /// Calls so far.
     pub call: u32,
     /// Of these, made before the message of the last one: windows hold all calls of a message or none.
     pub before: u32,
     pub step: u32,
+    /// Calls and prefetches.
     pub event: u32,
     /// Calls that may have changed something.
     pub shell: u32,
 }
 
+/// A prefetch that was sent out.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct SentPrefetch {
     pub moment: Opportunity,
@@ -54,6 +57,7 @@ pub(super) struct SentPrefetch {
     closed: bool,
 }
 
+/// A call that was declined.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Left {
     pub edge: PrefetchEdge,
@@ -99,6 +103,7 @@ impl LivePrefetches {
     }
 }
 
+/// What the watch of a context knows.
 pub(super) struct PrefetchWatch<'a, 'm> {
     told: ToldHistory<'a>,
     known: &'a KnownTools<'m>,
@@ -168,6 +173,7 @@ impl<'a, 'm> PrefetchWatch<'a, 'm> {
         });
     }
 
+    /// A call is declined.
     pub fn decline(&mut self, edge: PrefetchEdge, held: DeclineReason, input: u64) {
         self.recent_left.push(self.left.len() as u32);
         self.left.push(Left { edge, held, input, at: self.clock.call, exact: false, name: false });

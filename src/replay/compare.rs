@@ -72,6 +72,7 @@ impl<'s> ReplayGrid<'s> {
         keys.filter(is_idle).map(|(_, key)| key.as_str()).collect()
     }
 
+    /// The cells for programs.
     pub fn json(&self) -> Vec<Value> {
         let Scenarios { keys, reaches, .. } = self.scenarios;
         let cell = |(cell, (tokens, reached)): (&GridCell, &(String, Vec<ReachSavings>))| {
@@ -84,6 +85,7 @@ impl<'s> ReplayGrid<'s> {
         self.rows().map(cell).collect()
     }
 
+    /// The cells for people.
     pub fn table(&self) -> Table {
         let Scenarios { keys, reaches, .. } = self.scenarios;
         let figures = ["#baseline", "#dedup%", "#encoder%", "#combined%", "#sent", "#extended%", "#sent extended"];
@@ -138,6 +140,7 @@ fn saved_more(one: &Tally, other: &Tally) -> i64 {
     other.saved() as i64 - one.saved() as i64
 }
 
+/// The same for people.
 pub fn arms([first, second]: [&ReplayReport; 2]) -> Table {
     let mut table = Table::new(&["formats", "endpoint", "#baseline", "#first%", "#second%", "#difference", "#tokens"]);
     for (one, other) in first.arms.iter().zip(&second.arms) {

@@ -17,6 +17,7 @@ use crate::replay::scenario::{EndpointPolicy, Scenario};
 use crate::replay::stack::fallback;
 use crate::replay::tape::{Tape, TapeEntry, ToolKind};
 
+/// One response.
 #[derive(Clone, Copy, PartialEq)]
 pub(super) struct DedupStep {
     /// Names the body.
@@ -280,6 +281,7 @@ impl<'c> ContextReplay<'c> {
     }
 }
 
+/// Changes of a configuration that are replayed together.
 pub(super) struct Changes<'c> {
     pub now: &'c Scenario,
     all: &'c [&'c Scenario],
@@ -290,6 +292,7 @@ pub(super) struct Changes<'c> {
 }
 
 impl<'c> Changes<'c> {
+    /// Holds changes against what holds now.
     pub fn new(now: &'c Scenario, all: &'c [&'c Scenario]) -> Self {
         let unlike_at = |endpoint: usize| {
             let is_unlike = |change: &usize| all[*change].endpoints[endpoint].is_unlike(&now.endpoints[endpoint]);

@@ -13,6 +13,7 @@ use crate::replay::scenario::Scenario;
 use crate::replay::stack::replay_sessions;
 use crate::replay::tape::{Response, Tape};
 
+/// A segment of the history, whole sessions.
 pub struct HistoryPiece {
     pub tape: Tape,
     /// Responses that each one stands for, by index; empty if each stands for itself.
@@ -38,6 +39,7 @@ pub struct EffectsBaseline<'p> {
 }
 
 impl<'p> EffectsBaseline<'p> {
+    /// Pieces under the configuration that holds now.
     pub fn new(pieces: &'p [HistoryPiece], now: Scenario) -> Self {
         let pieces = pieces.par_iter().map(|piece| PieceBaseline::new(piece, &now)).collect();
         Self::of(now, pieces)
@@ -54,6 +56,7 @@ impl<'p> EffectsBaseline<'p> {
         Self::of(change, pieces)
     }
 
+    /// What is saved now.
     pub fn present(&self) -> Present {
         *self.present.get_or_init(|| {
             let parts: Vec<Present> = self.pieces.par_iter().map(|piece| piece.present(&self.now)).collect();
@@ -214,6 +217,7 @@ pub struct SessionTape<'t> {
     sessions: Vec<TapeSegment>,
 }
 
+/// Tokens of one session.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
 pub struct SessionTokens {
     /// As they are.
@@ -232,6 +236,7 @@ impl<'t> SessionTape<'t> {
         self.sessions.iter().map(|segment| (segment.session, segment.responses.len()))
     }
 
+    /// What a configuration saves in each session.
     pub fn tokens(&self, scenario: &Scenario) -> Vec<SessionTokens> {
         self.sessions.par_iter().map(|segment| self.of(segment, scenario)).collect()
     }

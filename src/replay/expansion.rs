@@ -22,6 +22,7 @@ enum SentForm {
 }
 
 impl<'t> Expansion<'t> {
+    /// An empty context.
     pub fn new(tape: &'t Tape) -> Self {
         Self { tape, sent: IdMap::default(), counts: Expanded::default() }
     }

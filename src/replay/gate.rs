@@ -87,7 +87,9 @@ struct GateLine {
     worse: bool,
 }
 
+/// What a replay is held against.
 pub struct Bar<'a> {
+    /// The baseline file.
     pub path: &'a Path,
     /// Percentage points that savings may lose.
     pub max_regression_pct: f64,
@@ -207,6 +209,7 @@ impl ReplayGate {
         self.lines.iter().filter(|line| line.worse)
     }
 
+    /// Fields of the JSON report.
     pub fn json(&self) -> Value {
         json!({
             "baseline": self.path.shown(),
@@ -219,6 +222,7 @@ impl ReplayGate {
         })
     }
 
+    /// Writes the comparison for people.
     pub fn write(
         &self,
         out: &mut dyn Write,

@@ -74,6 +74,7 @@ impl ReplayInput {
         })
     }
 
+    /// What is varied in one arm.
     pub fn options(&self, extended: bool) -> ReplayOptions {
         ReplayOptions { extended, invalidate: true, counting: None }
     }

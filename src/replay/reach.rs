@@ -37,6 +37,7 @@ pub enum WithinReach {
 }
 
 impl Reach {
+    /// What it can do with the answers of a tool.
     pub fn of(&self, tool: &str) -> WithinReach {
         let names = |patterns: &[String]| patterns.iter().any(|pattern| means(pattern, tool));
         match names(&self.changes) && !names(&self.except) {
@@ -72,6 +73,7 @@ struct ReachRules {
 /// Who could run the pipeline, and who does here.
 #[derive(Debug)]
 pub struct Reaches {
+    /// All of them, the widest last.
     pub all: Vec<Reach>,
     chosen: usize,
 }
@@ -94,6 +96,7 @@ impl Reaches {
         self.chosen
     }
 
+    /// Who runs the pipeline.
     pub fn chosen(&self) -> &Reach {
         &self.all[self.chosen]
     }

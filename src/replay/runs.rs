@@ -17,6 +17,7 @@ const BASE: u64 = 0x9E37_79B9_7F4A_7C15;
 /// Bodies whose windows are looked for at once: enough for all threads, few enough that what is found takes little room.
 const BODIES_AT_ONCE: usize = 4096;
 
+/// The windows of all bodies of a tape.
 #[derive(Clone, Debug, Default)]
 pub struct Windows {
     /// Lines of a window.
@@ -75,6 +76,7 @@ impl Windows {
         self.starts.push(self.numbers.len() as u32);
     }
 
+    /// The lines of a body, if they were unpacked.
     pub fn lines_of(&self, body: u32) -> &[BodyLine] {
         self.lines.get(body as usize).map_or(&[], |lines| lines)
     }
@@ -85,6 +87,7 @@ impl Windows {
         self.lines[body][line].text = text;
     }
 
+    /// Unpacks the lines of some bodies.
     pub fn unpack_lines_of(&mut self, facts: &[BodyFacts], wanted: &[bool]) {
         let lines =
             |(row, &wanted): (&BodyFacts, &bool)| if wanted { row.lines.iter().collect() } else { Box::default() };
@@ -197,6 +200,7 @@ fn hashes(row: &BodyFacts, length: usize, lines: &mut Vec<BodyLine>, mut each: i
     }
 }
 
+/// A run of lines that a hint stands for.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct LineRun {
     /// Places among the lines of the body.

@@ -38,6 +38,7 @@ pub struct Savings {
 }
 
 impl Tally {
+    /// Adds one response.
     pub fn add(&mut self, layer: LayerId, baseline: u64, sent: u64) {
         let layer = layer as usize;
         self.responses[layer] += 1;
@@ -45,6 +46,7 @@ impl Tally {
         self.sent[layer] += sent;
     }
 
+    /// Adds another tally.
     pub fn absorb(&mut self, other: &Self) {
         for layer in 0..4 {
             self.responses[layer] += other.responses[layer];
@@ -63,18 +65,22 @@ impl Tally {
         self.baseline.iter().sum()
     }
 
+    /// Their tokens as sent.
     pub fn sent(&self) -> u64 {
         self.sent.iter().sum()
     }
 
+    /// Tokens saved by one layer.
     pub fn saved_by(&self, layer: LayerId) -> u64 {
         self.baseline[layer as usize].saturating_sub(self.sent[layer as usize])
     }
 
+    /// Tokens saved by the encoders.
     pub fn saved_by_encoders(&self) -> u64 {
         self.saved_by(LayerId::L1) + self.saved_by(LayerId::L2)
     }
 
+    /// Tokens saved.
     pub fn saved(&self) -> u64 {
         self.baseline().saturating_sub(self.sent())
     }
@@ -107,6 +113,7 @@ impl Tally {
     }
 }
 
+/// Everything that was decided in one replay.
 #[derive(Clone, PartialEq, Default, Debug)]
 pub struct Ledger {
     pub total: Tally,
@@ -196,6 +203,7 @@ pub struct Bounds {
     pub clairvoyant: u64,
     /// With room for everything.
     pub unlimited: u64,
+    /// Repeats, whatever their size.
     pub repeats: u64,
 }
 

@@ -10,26 +10,36 @@ use crate::settings::formats::{unknown_format, unknown_formats, vocabularies};
 use crate::settings::resolve::AUTO;
 use crate::settings::{Settings, SettingsFile, what_if};
 
+/// One configuration with the values that make it a cell of a grid.
 pub struct GridCell {
     /// What is varied: values in the order of [`Scenarios::keys`].
     pub values: Vec<String>,
     pub settings: Settings,
 }
 
+/// What is changed about the files.
 #[derive(Default)]
 pub struct ScenarioChanges<'a> {
     /// `KEY=A,B,…`, each.
     pub sweep: &'a [String],
+    /// The agent profile of every session.
     pub agent_profile: Option<&'a str>,
+    /// The model of every session.
     pub model: Option<&'a str>,
+    /// Who runs the pipeline.
     pub reach: Option<&'a str>,
 }
 
+/// The configurations of one run.
 pub struct Scenarios {
+    /// The files, first and second.
     pub files: Vec<SettingsFile>,
     pub keys: Vec<String>,
+    /// One cell per configuration.
     pub cells: Vec<GridCell>,
+    /// The model of every session, if told.
     pub model: Option<String>,
+    /// Who runs the pipeline.
     pub reaches: Reaches,
 }
 
@@ -64,6 +74,7 @@ impl Scenarios {
         Ok(Self { files, keys, cells, model: asked.model.map(str::to_owned), reaches })
     }
 
+    /// Whether a grid was asked for.
     pub fn is_sweep(&self) -> bool {
         !self.keys.is_empty()
     }

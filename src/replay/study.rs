@@ -20,7 +20,9 @@ use crate::replay::{
 };
 use crate::settings::Settings;
 
+/// Name of the replay with the published formats.
 pub const PUBLISHED: &str = "published";
+/// Name of the replay with the extended formats.
 pub const EXTENDED: &str = "extended";
 
 /// One report per configuration, from the lake if known, else from `source`; projects have pseudonyms.

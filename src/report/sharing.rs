@@ -26,6 +26,7 @@ pub struct Shared<'w> {
 }
 
 impl<'w> Shared<'w> {
+    /// A stream into another one.
     pub fn new(out: &'w mut dyn Write, servers: Option<&'w Pseudonyms>) -> Self {
         Self { out, servers, line: Vec::new() }
     }

@@ -100,6 +100,7 @@ impl Table {
         html.table(&columns.iter().map(String::as_str).collect::<Vec<_>>(), &self.rows);
     }
 
+    /// Changes every cell.
     pub fn change_cells(&mut self, change: impl FnMut(&mut String)) {
         self.rows.iter_mut().flatten().for_each(change);
     }
@@ -253,6 +254,7 @@ impl<R> TableBuilder<R> {
         self
     }
 
+    /// The table.
     pub fn table(self) -> Table {
         self.table
     }

@@ -11,6 +11,7 @@ use crate::rules::responses::EVERYTHING;
 use crate::rules::{Rule, RuleFacts, RuleThresholds, Speaks};
 use crate::settings::finding::{Evidence, Finding, Verdict};
 
+/// The rule.
 pub static RULE: Rule = Rule {
     id: "E1",
     file: "e1_extended_formats",

@@ -81,6 +81,7 @@ fn is_of_pipeline(id: &str) -> bool {
     id != r6_cost_models::RULE.id && REGISTER.iter().any(|rule| rule.id == id && rule.speaks == Speaks::Events)
 }
 
+/// A row for each name.
 pub fn rows(
     attempts: &BTreeMap<String, Vec<ForecastWeek>>,
     numbers: &BacktestNumbers,

@@ -42,6 +42,7 @@ use crate::telemetry::log::EventLog;
 /// Name of the statistic that the selective planner stands on.
 const SELECTIVE_TABLE: &str = "selective table";
 
+/// All planners.
 pub fn planners(stage: &PlannerStage, data: &Data) -> Result<Vec<Planner>> {
     let annotations = Annotations::load(data)?;
     let found = mined(stage, data, &annotations)?;
@@ -66,6 +67,7 @@ pub fn planners(stage: &PlannerStage, data: &Data) -> Result<Vec<Planner>> {
     ])
 }
 
+/// The planner with the mined links that pass.
 pub fn mined_planner(stage: &PlannerStage, annotations: &Annotations, found: &[Finding]) -> Result<Planner> {
     Ok(Planner {
         name: MINED,
@@ -87,6 +89,7 @@ fn empty() -> Result<SettingsFile> {
     SettingsFile::parse(Path::new("mined"), "schema_version = 4\n")
 }
 
+/// The planner as the file of the user has it.
 pub fn configured(stage: &PlannerStage, data: &Data) -> Result<Planner> {
     configured_by(&stage.file, stage, data)
 }

@@ -56,11 +56,13 @@ pub struct Rule {
     pub id: &'static str,
     /// Name of its files: "p1_model"; the one in `rules/docs/` says what it looks at, why, when it stays quiet.
     pub file: &'static str,
+    /// What it decides, in one line.
     pub summary: &'static str,
     pub speaks: Speaks,
     pub judge: fn(&RuleFacts<'_>, &RuleThresholds) -> Result<Vec<Finding>>,
 }
 
+/// When a rule speaks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Speaks {
     /// In `tune from-claude-logs`.
@@ -97,6 +99,7 @@ pub static REGISTER: &[&Rule] = &[
     &e1_extended_formats::RULE,
 ];
 
+/// What rules may read.
 pub struct RuleFacts<'a> {
     /// Texts of the symbols in the rows below.
     pub names: &'a Names,
@@ -174,6 +177,7 @@ impl<'a> RuleFacts<'a> {
     }
 }
 
+/// The numbers of one rule.
 pub struct RuleThresholds(DataFile);
 
 impl RuleThresholds {
@@ -182,6 +186,7 @@ impl RuleThresholds {
         data.file(&format!("{file}.toml")).map(Self)
     }
 
+    /// The numbers, typed.
     pub fn thresholds<T: DeserializeOwned>(&self) -> Result<T> {
         self.0.parsed()
     }
@@ -221,15 +226,18 @@ pub fn judge_events(
     judge_all(&facts, data, asked)
 }
 
+/// A rule in words, with its sheet.
 pub struct DocumentedRule {
     pub id: &'static str,
     pub name: &'static str,
+    /// What it decides, in one line.
     pub summary: &'static str,
     /// What it looks at, why, when it stays quiet, an example.
     pub docs: &'static str,
     pub sheet: DataFile,
 }
 
+/// All rules in words.
 pub fn documented(data: &Data) -> Result<Vec<DocumentedRule>> {
     let of_pipeline = REGISTER.iter().map(|rule| (rule.id, rule.file, rule.summary));
     let of_client = claude::REGISTER.iter().map(|rule| (rule.id, rule.file, rule.summary));

@@ -14,6 +14,7 @@ use crate::rules::proposal::unpinned;
 use crate::rules::{Rule, RuleFacts, RuleThresholds, Speaks};
 use crate::settings::finding::{Basis, Delta, Evidence, Finding, Verdict};
 
+/// The rule.
 pub static RULE: Rule = Rule {
     id: "P1",
     file: "p1_model",
@@ -176,6 +177,7 @@ fn variant(key: &KeyPath, family: &ModelFamily, window: u32, used: &FamilyUse) -
     values.into_iter().map(propose).collect()
 }
 
+/// The shipped model families.
 pub fn families(data: &Data) -> Result<Vec<ModelFamily>> {
     let file = data.file("models.toml")?;
     let families = file.parsed::<Families>()?.model.into_iter();

@@ -12,6 +12,7 @@ use crate::rules::{Rule, RuleFacts, RuleThresholds, Speaks};
 use crate::settings::View;
 use crate::settings::finding::{Delta, Evidence, Finding, Verdict};
 
+/// The rule.
 pub static RULE: Rule = Rule {
     id: "P2",
     file: "p2_agent",

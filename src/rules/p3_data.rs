@@ -20,6 +20,7 @@ use crate::settings::finding::{Basis, Delta, Effect, Evidence, Finding, Verdict}
 use crate::settings::resolve::templates_of;
 use crate::settings::{Settings, SettingsFile, View};
 
+/// The rule.
 pub static RULE: Rule = Rule {
     id: "P3",
     file: "p3_data",

@@ -16,6 +16,7 @@ use crate::settings::View;
 use crate::settings::finding::{Basis, Delta, Evidence, Finding, Verdict};
 use crate::whatif::calibration::FamilyRatio;
 
+/// The rule.
 pub static RULE: Rule = Rule {
     id: "P4",
     file: "p4_tokenizer",

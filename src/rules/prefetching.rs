@@ -24,6 +24,7 @@ use crate::telemetry::log::{EventLog, RecordedPlan, foreseeable_tokens};
 /// What calls ahead have to reach.
 #[derive(Serialize, Deserialize, Clone, Copy, Debug, Default, PartialEq)]
 pub struct PrefetchBars {
+    /// Share that has to be asked for.
     pub hit_min: f64,
     /// Share of the known answers that may be larger than foreseen by a third.
     pub overrun_max: f64,
@@ -84,17 +85,20 @@ impl Fetched {
 /// What became of mined links on the sessions behind those that they were mined on.
 #[derive(Serialize, Deserialize, Clone, Debug, Default, PartialEq)]
 pub struct Prefetching {
+    /// Sessions that links were mined on.
     pub mined_on: u64,
     pub judged_on: u64,
     /// Fewer of them judge nothing.
     pub judged_min: u64,
     /// What the calls made ahead have to reach.
     pub bars: PrefetchBars,
+    /// Calls of the judged sessions.
     pub calls: u64,
     /// Of these, named by an earlier answer of their context: no planner spares more.
     pub reachable: u64,
     /// By the tool that answered and the one called ahead, each link on its own.
     pub links: BTreeMap<String, BTreeMap<String, Fetched>>,
+    /// All mined links.
     pub all: Fetched,
     /// The file as it would be with those that pay on their own; what stands in it stays.
     pub paying: Fetched,
@@ -122,6 +126,7 @@ impl Prefetching {
         self.judged_on >= self.judged_min && self.paying.why_not(&self.bars).is_none()
     }
 
+    /// What prefetching would bring at best, in a line.
     pub fn line(&self) -> String {
         let least = self.judged_min;
         if self.judged_on < least {
@@ -157,6 +162,7 @@ impl Prefetching {
     }
 }
 
+/// The switch of the planner.
 pub fn switch() -> KeyPath {
     KeyPath::from(["enrichment", "enabled"])
 }

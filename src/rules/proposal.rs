@@ -20,9 +20,11 @@ use crate::settings::{SettingsFile, View, WantedValue, apply, journal_entry, jou
 /// How the first line begins of a file that devboy began.
 const TITLE: &str = "# Read by the devboy pipeline in an MCP host; ";
 
+/// What would be written.
 pub struct Proposal {
     /// All findings; a proposal for a pinned key has become a hold.
     pub findings: Vec<Finding>,
+    /// The new text of the file.
     pub text: String,
     /// The unified diff; empty when nothing changes.
     pub diff: String,
@@ -54,6 +56,7 @@ impl Proposal {
         self
     }
 
+    /// Whether anything would change.
     pub fn is_change(&self) -> bool {
         !self.diff.is_empty()
     }

@@ -13,6 +13,7 @@ use crate::rules::{Rule, RuleFacts, RuleThresholds, Speaks};
 use crate::settings::View;
 use crate::settings::finding::{Evidence, Finding, Verdict};
 
+/// The rule.
 pub static RULE: Rule = Rule {
     id: "R1",
     file: "r1_dedup_enable",

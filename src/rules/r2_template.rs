@@ -12,6 +12,7 @@ use crate::rules::{Rule, RuleFacts, RuleThresholds, Speaks};
 use crate::settings::View;
 use crate::settings::finding::{Evidence, Finding, Verdict};
 
+/// The rule.
 pub static RULE: Rule = Rule {
     id: "R2",
     file: "r2_template",

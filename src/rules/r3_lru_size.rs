@@ -13,6 +13,7 @@ use crate::rules::responses::{EVERYTHING, scaled};
 use crate::rules::{Rule, RuleFacts, RuleThresholds, Speaks};
 use crate::settings::finding::{Evidence, Finding, Verdict};
 
+/// The rule.
 pub static RULE: Rule = Rule {
     id: "R3",
     file: "r3_lru_size",

@@ -10,6 +10,7 @@ use crate::rules::responses::{EVERYTHING, scaled};
 use crate::rules::{Rule, RuleFacts, RuleThresholds, Speaks};
 use crate::settings::finding::{Evidence, Finding, Verdict};
 
+/// The rule.
 pub static RULE: Rule = Rule {
     id: "R5",
     file: "r5_min_body",

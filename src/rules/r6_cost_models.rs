@@ -20,6 +20,7 @@ use crate::settings::annotations::Annotation;
 use crate::settings::finding::{Delta, Evidence, Finding, Verdict};
 use crate::settings::tool_model::FollowUp;
 
+/// The rule.
 pub static RULE: Rule = Rule {
     id: "R6",
     file: "r6_cost_models",

@@ -66,6 +66,7 @@ pub fn table(findings: &[Finding]) -> Table {
         .table()
 }
 
+/// Writes a unified diff, in colour if asked for.
 pub fn write_diff(out: &mut dyn Write, diff: &str, colored: bool) -> Result<()> {
     for line in diff.lines() {
         let color = match line.as_bytes().first() {
@@ -183,6 +184,7 @@ fn short(value: &toml_edit::Value) -> String {
     }
 }
 
+/// The findings for JSON, all of them.
 pub fn json(findings: &[Finding]) -> Value {
     findings.iter().map(finding_json).collect()
 }
@@ -230,6 +232,7 @@ fn finding_json(finding: &Finding) -> Value {
     out
 }
 
+/// A TOML value as JSON.
 pub fn plain(value: &toml_edit::Value) -> Value {
     Value::deserialize(value.clone().into_deserializer()).expect("JSON holds all that stands in a configuration")
 }

@@ -16,8 +16,11 @@ use crate::report::numbers::{counted, date, known, percent, thousands};
 use crate::report::table::{Table, TableBuilder};
 use crate::rules::t1_tools;
 
+/// Name of the bounds of follow-up probabilities.
 pub const FOLLOW_UPS: &str = "follow-up bounds";
+/// Name of typical sizes.
 pub const TYPICAL: &str = "typical sizes";
+/// Name of largest sizes.
 pub const LARGEST: &str = "largest sizes";
 
 /// `rules/backtest.toml`.
@@ -47,11 +50,13 @@ pub struct Effects {
 }
 
 impl Effects {
+    /// The time that a forecast is about.
     pub fn horizon_ms(&self) -> Millis {
         self.horizon_weeks * WEEK_MS
     }
 }
 
+/// How follow-ups are bounded and judged.
 pub fn numbers(data: &Data) -> Result<FollowUpThresholds> {
     let BacktestThresholds {
         known_min, later_min, responses_max, weeks_max, tolerance, resampling, follow_ups, ..
@@ -60,6 +65,7 @@ pub fn numbers(data: &Data) -> Result<FollowUpThresholds> {
     Ok(FollowUpThresholds { backtest, bounds: follow_ups, links: t1_tools::link_numbers(data)? })
 }
 
+/// How effects are predicted and judged.
 pub fn effects(data: &Data) -> Result<Effects> {
     Ok(data.parsed::<BacktestThresholds>("backtest.toml")?.effects)
 }
@@ -75,6 +81,7 @@ pub fn coverage(follow_ups: &FollowUps, sizes: &SizesBySession, numbers: &Follow
     ]
 }
 
+/// A row for each statistic.
 pub fn table(rows: &[PromiseCoverage]) -> Table {
     TableBuilder::of(rows)
         .text("statistic", |row| row.statistic.clone())
@@ -93,6 +100,7 @@ fn of(count: u64, unit: &str) -> String {
     unit.strip_suffix('s').map_or_else(|| format!("{} {unit}", thousands(count)), |one| counted(count, one))
 }
 
+/// What stands behind the table.
 pub fn notes(tolerance: f64) -> [String; 3] {
     [
         "each week: what the sessions before it said, held against all sessions behind it".to_owned(),
@@ -107,6 +115,7 @@ pub fn notes(tolerance: f64) -> [String; 3] {
     ]
 }
 
+/// Everything.
 pub fn json(rows: &[PromiseCoverage]) -> Value {
     let row = |row: &PromiseCoverage| {
         let share = row.share();

@@ -20,6 +20,7 @@ use crate::settings::annotations::{Annotation, is_plain_name};
 use crate::settings::finding::{Evidence, Finding, Verdict};
 use crate::settings::tool_model::FollowUp;
 
+/// The rule.
 pub static RULE: Rule = Rule {
     id: "T1",
     file: "t1_tools",
@@ -28,6 +29,7 @@ pub static RULE: Rule = Rule {
     judge,
 };
 
+/// The numbers of its sheet.
 pub fn link_numbers(data: &Data) -> Result<LinkNumbers> {
     RuleThresholds::of(RULE.file, data)?.thresholds()
 }

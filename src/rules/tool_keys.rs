@@ -112,6 +112,7 @@ pub fn rounded_down(lower: f64) -> f64 {
     (lower * 1_000.0).floor() / 1_000.0
 }
 
+/// Links as the value of `follow_up`.
 pub fn link_list(links: &[FollowUp]) -> Value {
     line_each(links.iter().map(inline))
 }

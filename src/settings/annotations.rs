@@ -8,6 +8,7 @@ use crate::base::data::{Data, PUBLISHED_ANNOTATIONS};
 use crate::base::error::Result;
 use crate::settings::tool_model::ToolModel;
 
+/// All shipped annotations.
 #[derive(Debug, Default)]
 pub struct Annotations {
     files: Vec<(String, AnnotationFile)>,
@@ -23,6 +24,7 @@ struct AnnotationFile {
     tools: BTreeMap<String, ToolModel>,
 }
 
+/// An annotation and the file it stands in.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Annotation {
     /// The value model; names of other tools in it are live names.
@@ -32,6 +34,7 @@ pub struct Annotation {
 }
 
 impl Annotations {
+    /// Reads all annotation files.
     pub fn load(data: &Data) -> Result<Self> {
         Self::of_files(data, Data::names_in("annotations"))
     }

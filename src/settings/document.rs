@@ -53,6 +53,7 @@ impl SettingsFile {
         self.warnings.sort_by_key(|warning| warning.line);
     }
 
+    /// The file that is not there yet.
     pub fn missing(path: &Path) -> Self {
         Self {
             path: path.to_owned(),
@@ -115,6 +116,7 @@ pub(super) fn at_line(path: &Path, line: usize, message: &str) -> String {
     format!("{}:{line}: {message}", path.shown())
 }
 
+/// The error of a file that is no TOML.
 pub fn syntax_error(path: &Path, text: &str, cause: &toml_edit::TomlError) -> Error {
     let line = cause.span().map_or(1, |span| lines::number(text, span.start));
     let what = cause.message().lines().collect::<Vec<_>>().join(", ");
@@ -135,7 +137,9 @@ const SUGGESTIONS_MAX: usize = 100;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Warning {
     pub line: usize,
+    /// The key, spelled as in TOML.
     pub key: String,
+    /// What is odd about it.
     pub message: String,
     /// The key that was probably meant.
     pub suggestion: Option<String>,

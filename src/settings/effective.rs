@@ -24,6 +24,7 @@ use crate::settings::{Settings, SettingsFile, schema, values};
 static BUILT_IN: LazyLock<Value> = LazyLock::new(|| shipped(include_str!("../../rules/settings/defaults.toml")));
 static FALLBACKS: LazyLock<Value> = LazyLock::new(|| shipped(include_str!("../../rules/settings/fallbacks.toml")));
 
+/// Where a value comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Origin {
     Default,
@@ -33,6 +34,7 @@ pub enum Origin {
     },
 }
 
+/// The resolved configuration.
 #[derive(Debug, Clone)]
 pub struct Effective {
     /// All values, typed.
@@ -75,6 +77,7 @@ fn odd(file: &SettingsFile, cause: &toml_edit::de::Error) -> Error {
     Error::failed(format!("{}: the configuration does not fit together: {cause}", file.path.shown()))
 }
 
+/// The built-in tree as one value.
 pub(super) fn built_in_tree() -> &'static Value {
     &BUILT_IN
 }

@@ -11,11 +11,13 @@ use crate::settings::finding::{Effect, Finding};
 /// Entries in the order in which they were written.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Journal {
+    /// All that could be read.
     pub entries: Vec<JournalEntry>,
     /// Lines that hold no entry, from 1.
     pub damaged_lines: Vec<usize>,
 }
 
+/// One written configuration.
 #[derive(Serialize, Deserialize, Clone, Debug, PartialEq, Default)]
 pub struct JournalEntry {
     /// Eight hex digits that name it.
@@ -46,6 +48,7 @@ pub struct JournalEntry {
     /// What all of it together was expected to change of the bill, if it was simulated and is more than one change.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub together: Option<BillForecast>,
+    /// The entry that this one takes back.
     pub undoes: Option<String>,
     /// How to get from the text after to the text before, byte for byte.
     pub restore: Option<Restore>,
@@ -73,6 +76,7 @@ pub struct SettledEntry {
     pub written: bool,
 }
 
+/// What the rules read.
 #[derive(Serialize, Deserialize, Clone, Debug, PartialEq, Default)]
 pub struct RuleInputs {
     /// Where it came from: "telemetry" or "logs".
@@ -86,11 +90,13 @@ pub struct RuleInputs {
     pub until_ms: Option<Millis>,
 }
 
+/// One changed key.
 #[derive(Serialize, Deserialize, Clone, Debug, PartialEq, Default)]
 pub struct JournalChange {
     /// Id of the rule; empty for a key that changed in the wake of others.
     #[serde(default)]
     pub rule: String,
+    /// The key, spelled as in TOML.
     pub key: String,
     /// What stood in the file before, as TOML; none if nothing did.
     pub old: Option<String>,
@@ -188,9 +194,11 @@ pub struct Restore {
     pub at: usize,
     /// Its length in the text after, in bytes.
     pub put: usize,
+    /// What stood there before.
     pub taken: String,
 }
 
+/// What became of an entry.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct EntryStanding {
     /// Positions of the later entries that take it back and hold themselves.
@@ -237,6 +245,7 @@ impl Journal {
         self
     }
 
+    /// How each entry stands now.
     pub fn standings(&self) -> Vec<EntryStanding> {
         let mut standings: Vec<EntryStanding> = vec![EntryStanding::default(); self.entries.len()];
         let mut undos_of: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
@@ -334,10 +343,12 @@ impl EntryStanding {
 pub const CLAUDE_SETTINGS: &str = "claude-settings";
 
 impl JournalEntry {
+    /// Whether it is about settings of Claude Code.
     pub fn is_about_claude(&self) -> bool {
         self.target.as_deref() == Some(CLAUDE_SETTINGS)
     }
 
+    /// What it did to a key.
     pub fn change(&self, key: &str) -> Option<&JournalChange> {
         self.changes.iter().find(|change| change.key == key)
     }
@@ -386,6 +397,7 @@ impl Predicted {
 }
 
 impl Restore {
+    /// Where two texts differ.
     pub fn between(before: &str, after: &str) -> Self {
         let same = |(left, right): &(char, char)| left == right;
         let length = |pair: (char, char)| pair.0.len_utf8();

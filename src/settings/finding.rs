@@ -44,6 +44,7 @@ pub enum Verdict {
     Hint(String),
 }
 
+/// Why.
 #[derive(Clone, Debug, Default)]
 pub struct Evidence {
     /// Counts in words: "180 of 400 responses repeat". One line for each part of a value that has parts.
@@ -77,6 +78,7 @@ impl Evidence {
     }
 }
 
+/// What a figure rests on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, strum::IntoStaticStr)]
 #[strum(const_into_str, serialize_all = "snake_case")]
 pub enum Basis {
@@ -110,6 +112,7 @@ impl Finding {
         Self { rule, subject: subject.into(), verdict, evidence, effect: None, forecast: None }
     }
 
+    /// The change that it proposes.
     pub fn proposed(&self) -> Option<&Delta> {
         match &self.verdict {
             Verdict::Propose(delta) => Some(delta),

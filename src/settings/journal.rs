@@ -24,6 +24,7 @@ use crate::settings::{schema, values};
 
 const ID_DIGITS: usize = 8;
 
+/// Where the journal of a configuration is.
 pub fn journal_path(config: &Path) -> PathBuf {
     config.with_file_name("tuning-journal.jsonl")
 }
@@ -169,6 +170,7 @@ pub(super) fn entry_of(
     }
 }
 
+/// The pseudonym of a text.
 pub fn text_sha(text: &str) -> String {
     Id::pseudonym(text.as_bytes()).to_string()
 }

@@ -2,10 +2,12 @@
 
 use std::ops::Range;
 
+/// The 1-based line of an offset.
 pub(super) fn number(text: &str, offset: usize) -> usize {
     1 + text.bytes().take(offset).filter(|byte| *byte == b'\n').count()
 }
 
+/// Where the line of `offset` starts.
 pub(super) fn start(text: &str, offset: usize) -> usize {
     text[..offset].rfind('\n').map_or_else(|| after_mark(text).min(offset), |position| position + 1)
 }
@@ -20,6 +22,7 @@ pub(super) fn after_mark(text: &str) -> usize {
     if text.starts_with('\u{feff}') { '\u{feff}'.len_utf8() } else { 0 }
 }
 
+/// The line ending that the text uses.
 pub(super) fn ending(text: &str) -> &'static str {
     match text.find('\n') {
         Some(position) if text[..position].ends_with('\r') => "\r\n",
@@ -27,6 +30,7 @@ pub(super) fn ending(text: &str) -> &'static str {
     }
 }
 
+/// The blanks in front of the line of `offset`.
 pub(super) fn indent(text: &str, offset: usize) -> &str {
     let line = &text[start(text, offset)..offset];
     &line[..line.len() - line.trim_start_matches([' ', '\t']).len()]

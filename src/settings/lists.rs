@@ -20,6 +20,7 @@ pub(super) fn differ_in_fields_only(old: &Value, new: &Value) -> bool {
     !old.is_empty() && old.len() == new.len() && old.iter().zip(&new).all(matches)
 }
 
+/// Sets the fields of every element in place.
 pub(super) fn update_fields(draft: &mut DocumentDraft<'_>, list: &KeyPath, new: &Value) -> Result<()> {
     tables(new).into_iter().enumerate().try_for_each(|(position, fields)| {
         let element = list.child(position.to_string());

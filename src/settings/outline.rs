@@ -10,6 +10,7 @@ use toml_edit::{Document, InlineTable, Item, Key, Table, Value};
 use crate::base::key_path::KeyPath;
 use crate::settings::lines::{comment_after, comments_above};
 
+/// How a site is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum SiteForm {
     /// `[a.b]`
@@ -24,6 +25,7 @@ pub(super) enum SiteForm {
     Element,
 }
 
+/// One written key.
 #[derive(Debug, Clone)]
 pub(super) struct Site {
     pub(super) path: KeyPath,
@@ -48,6 +50,7 @@ pub(super) struct DocumentOutline {
 }
 
 impl DocumentOutline {
+    /// Lists the sites of a parsed document.
     pub(super) fn of(document: &Document<String>) -> Self {
         let mut outline = Self::default();
         outline.table(document.as_table(), &KeyPath::default(), &KeyPath::default());
@@ -59,6 +62,7 @@ impl DocumentOutline {
         outline
     }
 
+    /// All sites.
     pub(super) fn sites(&self) -> &[Site] {
         &self.sites
     }
@@ -87,6 +91,7 @@ impl DocumentOutline {
         Some(1 + self.line_starts.partition_point(|&start| start <= site.start))
     }
 
+    /// Whether the key is a list, and so has elements for children.
     pub(super) fn is_list(&self, path: &KeyPath) -> bool {
         let is_element = |site: &&Site| matches!(site.form, SiteForm::Element | SiteForm::ListHeader);
         self.under(path).filter(is_element).any(|site| site.path.parent().as_ref() == Some(path))

@@ -43,6 +43,7 @@ struct FileSearch {
     min_read_share: f64,
 }
 
+/// How a session works.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, strum::IntoStaticStr)]
 #[strum(const_into_str, serialize_all = "snake_case")]
 #[serde(rename_all = "snake_case")]
@@ -122,6 +123,7 @@ impl Settings {
         by_data.or_else(|| self.template_for(endpoint))
     }
 
+    /// The template of an endpoint.
     pub fn template_for(&self, endpoint: &str) -> Option<&str> {
         let own = self.endpoint_overrides.get(endpoint).and_then(|own| own.template_id.as_ref());
         own.or_else(|| self.templates.endpoint_overrides.get(endpoint)).map(String::as_str)
@@ -212,6 +214,7 @@ pub(super) fn named(active: &str) -> Option<&str> {
     (!active.is_empty() && active != AUTO).then_some(active)
 }
 
+/// A name that no variant has.
 #[derive(Debug, Clone)]
 pub struct UnknownVariant {
     pub key: KeyPath,

@@ -15,6 +15,7 @@ use crate::settings::{schema, values};
 /// What taking an entry back comes to.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Reversal {
+    /// The new text of the file.
     pub text: String,
     /// The changes that are taken back.
     pub undone: Vec<JournalChange>,
@@ -26,8 +27,10 @@ pub struct Reversal {
     pub is_edited: bool,
 }
 
+/// A key that stays as it is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KeptKey {
+    /// The key, spelled as in TOML.
     pub key: String,
     /// Why, to follow the key: "is marked `# pin`".
     pub reason: String,

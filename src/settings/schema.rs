@@ -16,6 +16,7 @@ static ROOT: LazyLock<SchemaNode> = LazyLock::new(|| {
     table_node(document.as_table())
 });
 
+/// One place in the schema.
 #[derive(Debug)]
 pub(super) enum SchemaNode {
     /// Named keys in order, and what any other key leads to.
@@ -32,6 +33,7 @@ pub(super) enum SchemaNode {
     },
 }
 
+/// What a value may be.
 #[derive(Debug)]
 pub(super) enum SettingKind {
     Bool,
@@ -54,6 +56,7 @@ pub(super) enum SettingKind {
 }
 
 impl SchemaNode {
+    /// The whole schema.
     pub(super) fn root() -> &'static Self {
         &ROOT
     }
@@ -70,10 +73,12 @@ impl SchemaNode {
         }
     }
 
+    /// The node at `path`.
     pub(super) fn find(&self, path: &KeyPath) -> Option<&Self> {
         path.0.iter().try_fold(self, |node, segment| node.child(segment))
     }
 
+    /// The named keys of a table.
     pub(super) fn names(&self) -> Vec<&str> {
         match self {
             Self::Table { fields, .. } => fields.iter().map(|(name, _)| name.as_str()).collect(),
@@ -81,6 +86,7 @@ impl SchemaNode {
         }
     }
 
+    /// Where a key stands among its siblings.
     pub(super) fn rank(&self, key: &str) -> usize {
         self.names().iter().position(|name| *name == key).unwrap_or(usize::MAX)
     }
@@ -165,6 +171,7 @@ pub(super) fn is_placeholder(name: &str) -> bool {
     name.starts_with('<')
 }
 
+/// Whether it is a number that is not above 0.
 pub(super) fn is_not_positive(value: &Value) -> bool {
     finite(value).is_some_and(|number| number <= 0.0)
 }
@@ -232,10 +239,13 @@ pub fn is_idle(key: &KeyPath) -> bool {
     matches!(SchemaNode::root().find(key), Some(SchemaNode::Leaf { idle: true, .. }))
 }
 
+/// The version that devboy writes.
 pub const CURRENT_VERSION: u32 = 4;
 
+/// The oldest version that devboy reads.
 pub const OLDEST_VERSION: u32 = 1;
 
+/// The key that holds the version.
 pub(super) fn key() -> KeyPath {
     KeyPath::from(["schema_version"])
 }

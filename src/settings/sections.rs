@@ -26,6 +26,7 @@ pub struct Settings {
     pub endpoint_overrides: BTreeMap<String, EndpointOverride>,
     /// Tokenizers, models, agents, data.
     pub profiles: Profiles,
+    /// Which hints may be shown.
     pub hints: Hints,
     /// Value models by live tool name; `*` stands for all others.
     pub tools: BTreeMap<String, ToolModel>,
@@ -70,6 +71,7 @@ pub struct Dedup {
     pub enabled_per_endpoint: BTreeMap<String, bool>,
 }
 
+/// How much a hint says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Verbosity {
@@ -91,6 +93,7 @@ pub struct Templates {
 pub struct Mckp {
     /// How deep the router looks into nested values.
     pub recursion_depth: usize,
+    /// Formats that it may choose.
     pub formats_enabled: Vec<String>,
     /// From which size on a shape counts as one.
     pub shape_thresholds: ShapeThresholds,
@@ -140,6 +143,7 @@ pub struct Profiles {
     pub data: Axis<DataProfile>,
 }
 
+/// One of the axes of `[profiles]`.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 pub struct Axis<P> {
     /// A variant, or `auto`: of tokenizers the one that the model names, of models the one of the session's model id, of agents
@@ -148,6 +152,7 @@ pub struct Axis<P> {
     pub variants: BTreeMap<String, P>,
 }
 
+/// One tokenizer.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 pub struct TokenizerProfile {
     /// Ratio of the heuristic counter.
@@ -155,6 +160,7 @@ pub struct TokenizerProfile {
     pub bpe: Bpe,
 }
 
+/// One model.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 pub struct LlmProfile {
     pub tokenizer: String,
@@ -166,6 +172,7 @@ pub struct LlmProfile {
     pub max_inline_nested: Option<u32>,
 }
 
+/// One way of working.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 pub struct AgentProfile {
     /// Overrides `mckp.recursion_depth`.
@@ -174,6 +181,7 @@ pub struct AgentProfile {
     pub near_ref_enabled: bool,
 }
 
+/// One kind of answer.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 pub struct DataProfile {
     /// An endpoint or a prefix of one.
@@ -189,6 +197,7 @@ pub struct Hints {
     pub types: BTreeMap<String, HintType>,
 }
 
+/// One type of hint.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 pub struct HintType {
     /// Whether it may be shown at all.
@@ -202,6 +211,7 @@ pub struct HintType {
 /// `[enrichment]`
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 pub struct Enrichment {
+    /// Whether anything is prefetched.
     pub enabled: bool,
     pub max_parallel_prefetches: u32,
     /// Tokens per turn.

@@ -20,6 +20,7 @@ pub enum ValueClass {
     AuditOnly,
 }
 
+/// What a call does to the world.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SideEffectClass {
@@ -62,6 +63,7 @@ impl Default for FieldGroup {
     }
 }
 
+/// What a call costs.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct CostModel {
@@ -73,6 +75,7 @@ pub struct CostModel {
     /// Median time from call to result in milliseconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub latency_ms_p50: Option<u64>,
+    /// Price of one call in dollars.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub dollars: Option<f64>,
     /// How long an answer may be reused, in seconds.
@@ -110,7 +113,9 @@ fn half() -> f64 {
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ToolModel {
+    /// How much an answer matters.
     pub value_class: ValueClass,
+    /// What a call does to the world.
     #[serde(skip_serializing_if = "SideEffectClass::is_default")]
     pub side_effect_class: SideEffectClass,
     /// Tools whose cached answers this call makes stale.
@@ -125,9 +130,12 @@ pub struct ToolModel {
     /// `false` forbids speculation, `true` allows it for an indeterminate class; absent follows the class.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub speculate: Option<bool>,
+    /// Groups of response fields, by name.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub field_groups: BTreeMap<String, FieldGroup>,
+    /// Sizes, latency, price.
     pub cost_model: CostModel,
+    /// Tools that tend to come next.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub follow_up: Vec<FollowUp>,
 }

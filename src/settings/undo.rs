@@ -59,6 +59,7 @@ impl UndoTarget {
         Ok(Self { path, file: UndoFile::Claude(file), place, journal })
     }
 
+    /// The file as it is written.
     pub fn file(&self) -> WrittenFile<'_> {
         match &self.file {
             UndoFile::Pipeline(file) => file.place(),

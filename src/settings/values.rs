@@ -65,6 +65,7 @@ pub(super) fn same(left: &Value, right: &Value) -> bool {
     }
 }
 
+/// An integer or a float as a float.
 pub(super) fn number(value: &Value) -> Option<f64> {
     value.as_float().or_else(|| value.as_integer().map(|number| number as f64))
 }

@@ -269,6 +269,7 @@ pub fn unified_diff(old: &str, new: &str, path: &str) -> String {
     TextDiff::from_lines(old, new).unified_diff().context_radius(CONTEXT).header(before, path).to_string()
 }
 
+/// One wanted value.
 #[derive(Debug, Clone)]
 pub struct WantedValue {
     pub key: KeyPath,

@@ -119,6 +119,7 @@ impl OutputArgs {
         envelope::write(context.out, command, stamp, fields)
     }
 
+    /// The form asked for.
     pub fn form(&self) -> TableFormat {
         if self.json { TableFormat::Json } else { self.format }
     }

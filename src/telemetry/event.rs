@@ -170,6 +170,7 @@ pub struct SessionSummary {
     pub duration_sec: u64,
     /// Time of the last event.
     pub ended_at_ms: i64,
+    /// Share of the events that was recorded.
     #[serde(default = "one")]
     pub sample_rate_applied: f64,
     /// What the planner and L0 spared, the planner's own events included.

@@ -146,6 +146,7 @@ pub(super) struct FileSelection {
     pub(super) copies: u64,
     /// Files last written before the window.
     pub(super) outside_window: u64,
+    /// What to tell the user.
     pub(super) notes: Vec<String>,
 }
 

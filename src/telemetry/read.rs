@@ -33,6 +33,7 @@ pub struct FileRead {
     pub bytes: u64,
     /// Modification time; [`crate::logs::trace::NO_TIME`] if unknown.
     pub modified_ms: Millis,
+    /// Lines, events, damage.
     pub counts: ParseCounts,
 }
 
@@ -57,6 +58,7 @@ pub struct Telemetry {
     pub copied_events: u64,
     /// Files that were not read because they were last written before the window.
     pub files_outside_window: u64,
+    /// What else the user should know.
     pub notes: Vec<String>,
 }
 

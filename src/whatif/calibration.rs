@@ -206,6 +206,7 @@ pub struct FamilyRatio {
     pub tokens: u64,
     /// What the vocabularies make of the same text, in their order.
     pub counted: [u64; VOCABULARIES.len()],
+    /// Code points per token.
     pub chars_per_token: Ratio,
     /// Bytes per token: what a tokenizer profile divides by (`[profiles.tokenizer]`, whose key says characters).
     pub bytes_per_token: Ratio,
@@ -231,6 +232,7 @@ pub struct Drift {
     pub histogram: [u64; DRIFT_LIMITS.len() + 1],
 }
 
+/// Both.
 #[derive(Clone, PartialEq, Debug, Default, Serialize)]
 pub struct Calibration {
     pub families: Vec<FamilyRatio>,

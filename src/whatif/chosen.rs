@@ -15,6 +15,7 @@ use crate::whatif::simulation::{Ready, Simulation};
 use crate::whatif::workload::cache_rules;
 use crate::whatif::{arg_check, compaction, history_trim, pick_tools, pipeline, prompt_cache, tool_filter};
 
+/// A policy.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, strum::IntoStaticStr, strum::VariantArray)]
 #[strum(const_into_str, serialize_all = "kebab-case")]
 pub enum Policy {
@@ -99,6 +100,7 @@ impl Stack {
         Ok(Self(policies))
     }
 
+    /// Its name.
     pub fn name(&self) -> String {
         self.0.iter().map(|policy| policy.into_str()).collect::<Vec<_>>().join("+")
     }
@@ -108,6 +110,7 @@ impl Stack {
         [Policy::ToolFilter, Policy::PickTools, Policy::ArgCheck].iter().any(|policy| self.has(*policy))
     }
 
+    /// Whether a policy is in it.
     pub fn has(&self, policy: Policy) -> bool {
         self.0.contains(&policy)
     }
@@ -254,6 +257,7 @@ impl PolicyConfigs {
         cache_rules(self).map(drop)
     }
 
+    /// One sheet.
     pub fn sheet(&self, policy: Policy) -> &PolicyConfig {
         &self.0[&policy]
     }

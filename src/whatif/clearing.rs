@@ -22,6 +22,7 @@ use crate::whatif::sim::view::{
     ContextView, ForkPoints, Given, Item, ItemKey, Noticed, RequestMoment, Stage, StageJournal, StageOutput, item_of,
 };
 
+/// One result that was cleared.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Cleared {
     /// Index of the request before which it was cleared.
@@ -31,6 +32,7 @@ pub struct Cleared {
     pub removed_tokens: u32,
 }
 
+/// The stage.
 pub struct Micro {
     params: MicroParams,
     thresholds: CompactionThresholds,
@@ -237,6 +239,7 @@ impl Results {
     }
 }
 
+/// A result in a context.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ResultSize {
     /// The client's estimate of its tokens as it stands there now.

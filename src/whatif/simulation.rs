@@ -38,6 +38,7 @@ pub struct Simulation<'w> {
     pub replayed: Option<&'w ReplayedLayers>,
     /// The requests under the cache as it was.
     pub simulator: Simulator<'w>,
+    /// What looks for breaks.
     pub detectors: Detectors<'w>,
     /// The run under the cache as it was.
     pub observed: SimulatedRun,
@@ -285,6 +286,7 @@ pub struct Finished<'a> {
     pub breaks: &'a [Break],
     /// Log and policy where nothing is cached.
     pub uncached: (SimulatedRun, SimulatedRun),
+    /// How far the log as simulated is from the bill.
     pub accuracy: SimulationAccuracy,
     /// Whether this policy was asked for by name, so that there is room for variants.
     pub is_named: bool,
@@ -295,12 +297,17 @@ pub struct Finished<'a> {
 /// What one policy adds to the report.
 #[derive(Default)]
 pub struct PolicyShare {
+    /// A first line of its own.
     pub headline: Option<String>,
+    /// What it found, in sentences.
     pub summary: Vec<String>,
+    /// Its figures as data.
     pub details: Value,
     pub tables: Vec<(String, Table)>,
     pub formulas: Vec<String>,
+    /// What to keep in mind.
     pub notes: Vec<String>,
+    /// Why it claims no savings.
     pub not_estimated: Option<String>,
     /// Where tool definitions come from.
     pub catalog: Option<String>,

@@ -12,6 +12,7 @@ use crate::whatif::simulation::Simulation;
 /// Cells of a sweep are run one by one, so there is an end to how many make sense.
 const CELLS_MAX: usize = 400;
 
+/// What a sweep sets.
 pub struct SweepGrid {
     pub keys: Vec<String>,
     /// Settings of each cell, one of every key, the last key fastest.

@@ -37,13 +37,17 @@ pub struct Workload {
     pub timeline: Timeline,
     pub sizes: BlockSizes,
     pub estimator: Estimator,
+    /// What tokens cost.
     pub prices: Prices,
+    /// Numbers of the detectors.
     pub breakage: BreakageThresholds,
+    /// Where approximations lean.
     pub bias: Bias,
     /// Least difference in percent that is called one.
     pub winner_percent_min: f64,
     /// What the simulation is held against.
     pub bars: SimulationBars,
+    /// How parts of the logs are looked at.
     pub cells: CellRules,
     /// Whether answers count, by estimate.
     pub with_output: bool,
@@ -173,6 +177,7 @@ fn leave_out_of_range(timeline: &mut Timeline) {
     }
 }
 
+/// The cache as it is set.
 pub fn cache_rules(configs: &PolicyConfigs) -> Result<CacheRules> {
     let sheet = configs.sheet(Policy::PromptCache);
     // What was set is looked at first: it is the user's, the rest of the sheet is not.
@@ -182,6 +187,7 @@ pub fn cache_rules(configs: &PolicyConfigs) -> Result<CacheRules> {
     Ok(cache_rules)
 }
 
+/// The estimator of this name. An error if there is none.
 pub fn estimator_of(name: &str) -> Result<Estimator> {
     Estimator::VARIANTS.iter().copied().find(|known| known.into_str() == name).ok_or_else(|| {
         let names: Vec<&str> = Estimator::VARIANTS.iter().map(|known| known.into_str()).collect();
@@ -198,6 +204,7 @@ pub struct ShippedWorkload {
 }
 
 impl ShippedWorkload {
+    /// Prepares a timeline.
     pub fn new(timeline: Timeline, data: &Data) -> Result<Self> {
         let configs = PolicyConfigs::load(data)?;
         let tools = Tools::read(&[], data)?;

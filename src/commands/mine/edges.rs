@@ -88,6 +88,7 @@ impl Args {
     }
 }
 
+/// Reads, counts, prints.
 pub fn run(args: &Args, context: &mut Context<'_>) -> Result<()> {
     let export = args.asked.export.in_layout(args.layout)?;
     if args.ends && args.layout == CsvLayout::Published {

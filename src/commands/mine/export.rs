@@ -62,11 +62,16 @@ pub enum CsvLayout {
 
 /// An aggregate in all forms.
 pub struct Mined<'a> {
+    /// Name of the command in the envelope.
     pub command: &'a str,
+    /// Name of the rows in the envelope.
     pub rows: &'a str,
     pub listing: Listing,
+    /// What people are shown.
     pub overview: Table,
+    /// How many rows of that.
     pub top: usize,
+    /// Other fields of the envelope.
     pub fields: Value,
     pub graph: Option<&'a dyn Fn(ExportForm) -> String>,
     /// What Parquet files say about themselves besides.
@@ -176,6 +181,7 @@ impl ExportArgs {
         }
     }
 
+    /// The form asked for.
     pub fn form(&self) -> ExportForm {
         let of_name = || match self.output.as_ref()?.extension()?.to_str()? {
             "csv" => Some(ExportForm::Csv),
@@ -213,6 +219,7 @@ impl ExportArgs {
         Ok(input)
     }
 
+    /// The name under which a tool is shown.
     pub fn shown(&self, names: &Pseudonyms, tool: &str) -> String {
         if self.names { tool.to_owned() } else { names.tool(tool) }
     }
@@ -228,6 +235,7 @@ impl ExportArgs {
         Ok(())
     }
 
+    /// Sends an aggregate in the form asked for.
     pub fn send_mined(&self, context: &mut Context<'_>, mut mined: Mined<'_>) -> Result<()> {
         if self.form() == ExportForm::Json {
             mined.fields[mined.rows] = table::json(&mined.listing);

@@ -27,6 +27,7 @@ struct Counted {
     response_tokens: u64,
 }
 
+/// Reads, searches, prints.
 pub fn run(args: &Args, context: &mut Context<'_>) -> Result<()> {
     let export = &args.asked.export;
     let mut input = args.asked.read((0, None), context)?;

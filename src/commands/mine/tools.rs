@@ -108,6 +108,7 @@ fn check_layout(args: &Args) -> Result<()> {
     Err(Error::usage(why).hint(format!("leave out --layout or {flag}")))
 }
 
+/// A history with what is known of each of its calls.
 pub struct Called {
     pub history: History,
     pub names: Names,
@@ -116,6 +117,7 @@ pub struct Called {
     pub servers: Vec<String>,
 }
 
+/// Looks at every call of the input.
 pub fn called(input: &mut Input, exact: bool, rules: &ToolUseRules) -> Called {
     let (history, names) = input.named_history();
     let bodies = if exact { input.bodies() } else { Vec::new() };

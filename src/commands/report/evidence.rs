@@ -77,6 +77,7 @@ pub fn show_none(args: &Args, telling: &Telling<'_>, input: &Input, context: &mu
     }
 }
 
+/// Shows it.
 pub fn show(
     args: &Args,
     telling: &Telling<'_>,

@@ -84,6 +84,7 @@ fn tool_label(tool: &str) -> Label {
     if tool.starts_with('(') { Label::Word(tool.to_owned()) } else { Label::Tool(tool.to_owned()) }
 }
 
+/// Writes the page.
 pub fn show(args: &Args, telling: &Telling<'_>, input: &Input, context: &mut Context<'_>) -> Result<()> {
     let form = args.asked.output.form();
     match form {

@@ -25,10 +25,12 @@ impl Responses {
         }
     }
 
+    /// From when to when they are.
     pub fn span_words(&self) -> Option<String> {
         self.observed.profile.span_ms.map(|(first, last)| days(first, last))
     }
 
+    /// Places that were looked at, in words.
     pub fn places(&self) -> Vec<String> {
         match &self.origin {
             ResponseOrigin::Telemetry(telemetry) => {
@@ -42,6 +44,7 @@ impl Responses {
         }
     }
 
+    /// The error that says where was looked.
     pub fn nothing_found(&mut self) -> Error {
         let damaged = self.damage();
         let telemetry = match &mut self.origin {

@@ -39,11 +39,13 @@ use crate::shell::window;
 use crate::telemetry::log::EventLog;
 use crate::telemetry::{self, Surroundings, TelemetryListing, TelemetryRequest, TelemetryRules};
 
+/// What a command wants to read.
 pub struct Wanted<'a> {
     pub input: &'a InputArgs,
     pub window: Range<Millis>,
     /// The configuration under which logs are replayed.
     pub settings: &'a Settings,
+    /// How results are shown.
     pub output: &'a OutputArgs,
     /// A configuration whose planner is replayed over the logs, too.
     pub planner: Option<&'a SettingsFile>,
@@ -156,6 +158,7 @@ impl Responses {
         ]
     }
 
+    /// The input for the journal.
     pub fn inputs(&self) -> RuleInputs {
         let profile = &self.observed.profile;
         let origin = if matches!(self.origin, ResponseOrigin::Telemetry(_)) { "telemetry" } else { "logs" };

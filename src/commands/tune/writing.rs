@@ -34,6 +34,7 @@ pub struct WriteArgs {
 }
 
 impl WriteArgs {
+    /// Whether the configuration may be written.
     pub fn writes(&self) -> bool {
         !self.dry_run && !self.check
     }
@@ -66,6 +67,7 @@ pub struct SettledProposal<'a> {
     pub command: &'a str,
     pub file: &'a SettingsFile,
     pub proposal: &'a Proposal,
+    /// What a replay of it said.
     pub predicted: Option<Predicted>,
     pub inputs: RuleInputs,
 }
@@ -101,6 +103,7 @@ pub fn conclude(
     Ok(Exit::Done)
 }
 
+/// How many proposals were held, if that was not printed.
 pub fn aside(is_explained: bool, findings: &[Finding]) -> String {
     let held = findings.iter().filter(|finding| matches!(finding.verdict, Verdict::Hold(_))).count() as u64;
     if held > 0 && !is_explained { format!("; {} not proposed, see --explain", thousands(held)) } else { String::new() }

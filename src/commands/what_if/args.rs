@@ -79,6 +79,7 @@ pub struct PolicyArgs {
 }
 
 impl PolicyArgs {
+    /// How much of a report is told.
     pub fn detail(&self) -> ReportDetail {
         let rows = if self.all { usize::MAX } else { self.top as usize };
         let tables = if self.all || self.explain { usize::MAX } else { TABLES };

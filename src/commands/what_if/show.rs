@@ -55,6 +55,7 @@ fn hides_servers(args: &Args) -> bool {
     args.setting.redact && args.asked.output.form() != TableFormat::Md
 }
 
+/// Writes a sweep.
 pub fn sweep(
     args: &Args,
     (keys, cells): (&[String], &mut [SweepCell]),

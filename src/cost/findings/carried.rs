@@ -46,6 +46,7 @@ impl<'e> CarriedCosts<'e> {
         }
     }
 
+    /// A new item.
     pub fn item(&mut self, names: Vec<String>) -> PartItem {
         self.items += 1;
         PartItem { item: self.items - 1, names, counts: BTreeMap::new() }

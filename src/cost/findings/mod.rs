@@ -35,7 +35,9 @@ use crate::whatif::workload::Workload;
 const REGISTER: &[fn(&BillEvidence<'_>) -> Vec<Case>] =
     &[paying::cases, misses::cases, parts::cases, subagents::cases, versions::cases];
 
+/// What is looked at.
 pub struct BillEvidence<'e> {
+    /// Requests, sizes, prices.
     pub workload: &'e Workload,
     /// The requests under the cache as it was.
     pub simulator: &'e Simulator<'e>,
@@ -45,11 +47,13 @@ pub struct BillEvidence<'e> {
     pub apart: &'e BTreeMap<(u32, Sym), Apart>,
     /// What came of what people try, in the order of the sheet.
     pub replays: &'e [PolicyReport],
+    /// What can be set in Claude Code.
     pub levers: &'e Levers,
     /// What `tune claude-settings` tries.
     pub study: &'e LeverStudy,
     /// The settings that it proposes if nothing stands in their way.
     pub paying: &'e [LeverValue],
+    /// Numbers and words.
     pub thresholds: &'e FindingThresholds,
 }
 
@@ -118,6 +122,7 @@ pub fn tried_sides(trial: &Trial) -> BTreeMap<(u32, Sym), Sides> {
     trial.by_model.iter().map(|(key, tried)| (*key, sides(tried))).collect()
 }
 
+/// What to do.
 #[derive(Clone)]
 pub enum Advice {
     /// Something else than to set a lever, in words.
@@ -148,11 +153,13 @@ pub struct Case {
     pub breaks: Breaks,
     /// Not told beside the finding of this name.
     pub unless: Option<String>,
+    /// Whether something follows from it.
     pub is_actionable: bool,
     /// The log, and the log without it, by session and model.
     pub sides: BTreeMap<(u32, Sym), Sides>,
     /// What it is made of; `{made}` stands for the names in what happens and in the advice.
     pub made_of: MadeOf,
+    /// How long somebody waited.
     pub waits: Option<Waits>,
 }
 

@@ -47,6 +47,7 @@ pub struct BillFinding {
     /// How often it happened where it holds.
     pub count: u64,
     pub breaks: Option<String>,
+    /// Whether something follows from it.
     pub is_actionable: bool,
     /// Dollars of the input where it holds.
     pub before_usd: f64,
@@ -68,6 +69,7 @@ pub struct BillFinding {
     pub looks: Vec<Looked>,
     /// Sessions that have most of it.
     pub largest: Vec<InSession>,
+    /// How long somebody waited, where that is long.
     pub waited: Option<Waited>,
     /// What the names in `made_of` are.
     pub made_by: Vec<String>,
@@ -103,6 +105,7 @@ pub struct Looked {
     /// Pseudonym, model, range of tokens.
     pub name: String,
     pub sessions: u64,
+    /// How often it happened there.
     pub count: u64,
     pub before_usd: f64,
     pub saved_usd: f64,
@@ -119,11 +122,13 @@ pub struct InSession {
     pub session: String,
     /// Pseudonym of its project.
     pub project: String,
+    /// How often it happened.
     pub count: u64,
     pub before_usd: f64,
     pub saved_usd: f64,
 }
 
+/// Where a finding holds.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FindingScope {

@@ -15,30 +15,47 @@ use crate::whatif::prompt_cache::params::CacheLifetime;
 #[derive(Clone, PartialEq, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FindingThresholds {
+    /// Most findings of a page.
     pub findings_max: usize,
+    /// Most names of a line.
     pub names_max: usize,
+    /// Sessions whose context is drawn.
     pub sessions_drawn: usize,
+    /// Most points of a line.
     pub points_drawn: usize,
+    /// Most tools whose cost is drawn.
     pub tools_drawn: usize,
     pub follow_ups_drawn: usize,
+    /// Days of a page, if nothing else is asked for.
     pub days: u32,
+    /// Hours by which a request may be later than now.
     pub ahead_hours_max: u32,
+    /// Share of a finding that one place must have to be named.
     pub most_share: f64,
+    /// Least days from which money per month is told.
     pub month_days_min: i64,
     pub days_per_month: f64,
+    /// Least share of the input that a finding saves.
     pub share_min: f64,
     pub sessions_listed: usize,
+    /// Findings of which nothing follows that a page tells.
     pub nothing_to_set_max: usize,
+    /// The window of automatic compaction.
     pub window: GrownContexts,
     pub lifetime: Vec<CacheFinding>,
     pub result: Vec<LongResult>,
+    /// Cache misses.
     pub miss: Vec<Miss>,
     pub part: Vec<ContextPart>,
     pub images: Images,
+    /// MCP servers that nobody calls.
     pub servers: Servers,
     pub hooks: Hooks,
+    /// Subagents on expensive models.
     pub subagents: Subagents,
+    /// Client versions that lose the cache.
     pub old_versions: OldVersions,
+    /// What may not pay.
     pub tried: Vec<TriedSetting>,
     /// What the client shows of long results.
     #[serde(skip)]
@@ -53,6 +70,7 @@ pub struct GrownContexts {
     /// The rule of `tune claude-settings` that owns the levers to be set.
     pub rule: String,
     pub what: String,
+    /// The same where none of the requests that save is counted.
     pub what_below: String,
     /// The lever where it holds with some models only.
     pub model_lever: String,
@@ -66,6 +84,7 @@ pub struct CacheFinding {
     pub id: String,
     pub of: ThreadKind,
     pub value: CacheLifetime,
+    /// The rule of `tune claude-settings` that owns the lever to be set.
     pub rule: String,
     pub what: String,
 }
@@ -120,6 +139,7 @@ pub struct Miss {
     pub advice: String,
     /// The client version from which on that is done.
     pub repaired_in: Option<String>,
+    /// What is said then.
     #[serde(default)]
     pub repaired: String,
 }
@@ -153,10 +173,13 @@ pub struct Servers {
     pub what: String,
     #[serde(rename = "do")]
     pub advice: String,
+    /// Least sessions of a project that a server was there in.
     pub sessions_min: u64,
+    /// Tools that use servers without a call of their tools.
     pub resource_tools: Vec<String>,
 }
 
+/// Hooks.
 #[derive(Clone, PartialEq, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Hooks {
@@ -164,6 +187,7 @@ pub struct Hooks {
     pub what: String,
     #[serde(rename = "do")]
     pub advice: String,
+    /// Waiting is told from so many seconds on, on a day with requests.
     pub seconds_a_day_min: f64,
 }
 
@@ -177,6 +201,7 @@ pub struct Subagents {
     pub value: String,
     pub so: String,
     pub model: String,
+    /// Most that a request would cost with it, as a share of what it cost.
     pub cost_share_max: f64,
     /// Kinds of agents that no setting changes.
     pub without: Vec<String>,
@@ -191,7 +216,9 @@ pub struct OldVersions {
     /// What to do; `{newest}` stands for the newest version, `{own}` and `{theirs}` for shares of the input.
     #[serde(rename = "do")]
     pub advice: String,
+    /// Causes of misses that are the client's.
     pub causes: Vec<Cause>,
+    /// A version is in use if its last request is not so many days before the last of all.
     pub in_use_days: i64,
 }
 
@@ -206,6 +233,7 @@ pub struct ContextPart {
     pub advice: String,
 }
 
+/// Which parts of contexts.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PartOf {
@@ -231,6 +259,7 @@ impl PartOf {
 pub struct TriedSetting {
     pub policy: String,
     pub set: Vec<String>,
+    /// In plain words.
     pub name: String,
 }
 

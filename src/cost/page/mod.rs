@@ -86,6 +86,7 @@ pub fn own_key(kind: &str, name: &str) -> String {
 const DIGITS: usize = 8;
 
 impl PageNames {
+    /// The name of a project.
     pub fn project(&self, id: &str) -> String {
         self.named(id, "project")
     }

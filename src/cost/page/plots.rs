@@ -16,6 +16,7 @@ use crate::whatif::prompt_cache::outcome::Cause;
 use crate::whatif::sim::cost::Cost;
 use crate::whatif::sim::figures::Sides;
 
+/// The figures.
 #[derive(Clone, PartialEq, Default, Debug, Serialize, Deserialize)]
 pub struct Plots {
     /// Cache misses: cause, how often, dollars; the most expensive first.

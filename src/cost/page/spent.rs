@@ -25,6 +25,7 @@ pub const UNDATED: &str = "?";
 pub struct Amount {
     /// Nano-dollars of what has a price.
     pub nano_usd: u64,
+    /// Spent without a price.
     pub unpriced_tokens: u64,
 }
 
@@ -47,6 +48,7 @@ pub fn by_money(sums: &BTreeMap<String, Amount>) -> Vec<(&String, &Amount)> {
     rows
 }
 
+/// What was spent.
 #[derive(Clone, PartialEq, Eq, Default, Debug, Serialize, Deserialize)]
 pub struct PageSpent {
     /// Sessions with a request.

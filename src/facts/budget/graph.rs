@@ -38,6 +38,7 @@ pub struct Move {
     pub value: u64,
     /// What costs more then.
     pub cost: u64,
+    /// Whether a node is kept.
     pub keeps: bool,
 }
 

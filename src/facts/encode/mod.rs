@@ -170,6 +170,7 @@ pub struct EncodingChoice {
     pub id: &'static str,
     pub family: FormatFamily,
     pub outcome: EncodeAttempt,
+    /// What the text costs.
     pub tokens: Option<u64>,
     /// What can be quoted from it.
     pub kept: KeptLines,

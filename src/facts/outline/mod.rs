@@ -18,6 +18,7 @@ use crate::facts::outline::value::ValuePlace;
 
 /// A body taken apart, in its order.
 pub struct Outline {
+    /// Nodes and the bounds of their groups.
     pub parts: Vec<OutlinePart>,
 }
 

@@ -52,6 +52,7 @@ pub use told::missing;
 
 /// Which logs a question is about, and how they are read.
 pub struct InputRequest<'a> {
+    /// The places to look at.
     pub roots: Vec<Root>,
     pub data: Data,
     pub window: Range<Millis>,
@@ -85,14 +86,18 @@ pub(super) struct TakenDown {
 pub struct Input {
     /// The files asked for, those on disk first, with what was counted in them.
     pub sources: Vec<RowSource>,
+    /// The places looked at.
     pub roots: Vec<Root>,
     pub listing: LogListing,
     pub window: Range<Millis>,
     /// How the files were brought up to date.
     pub tally: SyncTally,
+    /// Things to tell the user.
     pub notes: Vec<String>,
+    /// Words of the logs.
     pub vocabulary: Vocabulary,
     pub endpoints: Endpoints,
+    /// How bodies are written in other ways.
     pub formats: FormatRules,
     value_rules: ValueRules,
     tier: u8,

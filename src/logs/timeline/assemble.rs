@@ -74,6 +74,7 @@ fn put_together(sources: &[SourceTimeline], names: &Names, shrink_tokens_min: u6
     layout::lay_out(assembly, shrink_tokens_min)
 }
 
+/// One file.
 pub(super) struct File<'a> {
     key: Id,
     pub(super) rows: &'a FileTimeline,
@@ -145,6 +146,7 @@ fn unnamed(file: &Id, record: u32) -> Id {
     Id::of(&[&file.0[..], &record.to_le_bytes()].concat())
 }
 
+/// All that is being put together.
 pub(super) struct Assembly<'a> {
     pub(super) files: &'a [File<'a>],
     names: &'a Names,

@@ -47,7 +47,9 @@ pub trait TokenCounter {
 #[derive(Clone, Copy)]
 pub struct TimelineGuide<'v> {
     pub vocabulary: &'v Vocabulary,
+    /// The classes of shell commands.
     pub endpoints: &'v Endpoints,
+    /// Numbers and words of timelines.
     pub rules: &'v TimelineRules,
     /// Whether the words of utterances are taken down: they are a third of the rows, and few questions need them.
     pub with_words: bool,
@@ -61,6 +63,7 @@ pub type PackTimeline = fn(&mut FileTimeline) -> Vec<u8>;
 /// What it takes to read files for the timeline beside their rows.
 #[derive(Clone, Copy)]
 pub struct TimelineBeside<'v> {
+    /// Numbers and words of timelines.
     pub rules: &'v TimelineRules,
     /// See [`TimelineGuide::with_words`].
     pub with_words: bool,

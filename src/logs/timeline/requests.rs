@@ -223,6 +223,7 @@ pub struct Request {
     pub turn: u32,
     pub model: Sym,
     pub version: Sym,
+    /// Effort, speed, branch.
     pub setting: RequestSetting,
     /// Time of the last user record before the answer, the best proxy for the start (policies.md F12).
     pub start: Millis,
@@ -234,6 +235,7 @@ pub struct Request {
     pub inputs: Range<u32>,
     /// What the model answered: follows `inputs` in [`Timeline::blocks`].
     pub outputs: Range<u32>,
+    /// What happened since the request before.
     pub marks: Marks,
 }
 
@@ -298,6 +300,7 @@ pub struct Segment {
     pub chain: u32,
     /// Its requests in [`Timeline::requests`].
     pub requests: Range<u32>,
+    /// Why it begins.
     pub cause: SegmentCause,
     /// The request whose whole context and answer are still in the context when the segment begins, or [`NONE`] if it
     /// begins with nothing; always an earlier one. After a rewind it is of the same chain, where a chain is forked off of

@@ -67,6 +67,7 @@ pub struct AnswerRow {
     pub model: Sym,
     /// Usage as this record has it.
     pub usage: Usage,
+    /// Effort, speed, branch.
     pub setting: RequestSetting,
     /// Whether it is an API call with usage; synthetic messages are none.
     pub is_request: bool,
@@ -92,6 +93,7 @@ pub struct RecordRow {
     pub chain: u32,
     pub ts: Millis,
     pub version: Sym,
+    /// What it shows to have happened.
     pub marks: Marks,
     pub kind: RecordKind,
     /// Its blocks in [`TimelineRows::blocks`].
@@ -101,7 +103,9 @@ pub struct RecordRow {
 /// A block.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct BlockRow {
+    /// See [`crate::logs::timeline::requests::Block::kind`].
     pub kind: BlockKind,
+    /// See [`crate::logs::timeline::requests::Block::is_string`].
     pub is_string: bool,
     pub is_error: bool,
     /// See [`crate::logs::timeline::requests::ToolCall::file`].

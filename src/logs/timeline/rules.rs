@@ -32,8 +32,10 @@ pub struct TimelineRules {
     /// How much of the start of a text is taken for its words, in code points.
     pub utterance_chars_max: usize,
     pub hooks: HookRules,
+    /// What is followed back through the context.
     pub references: ReferenceRules,
     pub identifiers: IdentifierRules,
+    /// Which values of JSON answers are followed.
     pub fields: FieldRules,
     helper_agents: BTreeMap<String, String>,
     skill_prefixes: Vec<String>,

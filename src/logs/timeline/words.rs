@@ -28,7 +28,9 @@ impl Word {
 pub struct Numbered {
     /// Index into [`WordIndex::hashes`].
     pub number: u32,
+    /// See [`Word::count`].
     pub count: u16,
+    /// See [`Word::position`].
     pub position: u8,
 }
 

@@ -39,8 +39,10 @@ pub struct BoundNumbers {
 pub struct LinkNumbers {
     /// Answers of a tool before its sizes and latencies are taken.
     pub calls_min: u64,
+    /// Steps with the earlier tool.
     pub steps_min: u64,
     pub sessions_min: u64,
+    /// Lower bound.
     pub probability_min: f64,
     /// False discovery rate above which a link may be chance.
     pub q_max: f64,
@@ -49,6 +51,7 @@ pub struct LinkNumbers {
     pub lags: Vec<u32>,
 }
 
+/// All numbers.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FollowUpThresholds {
     pub backtest: BacktestNumbers,

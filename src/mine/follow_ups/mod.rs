@@ -39,6 +39,7 @@ struct SessionCounts {
 /// Counts by session (its place in the order of their starts), ascending; sessions without any are left out.
 type Counts = Vec<(u32, u32)>;
 
+/// Follow-ups of all sessions.
 #[derive(Clone, Debug, Default)]
 pub struct FollowUps {
     starts: Vec<Millis>,

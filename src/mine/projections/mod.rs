@@ -192,6 +192,7 @@ pub fn overview(rows: &[MinedProjection]) -> Table {
         .table()
 }
 
+/// The evidence of a link in one line.
 pub fn words(row: &MinedProjection) -> String {
     let MinedProjection { from, to, argument, extractor, .. } = row;
     let spelled = match &row.spelling {
@@ -249,6 +250,7 @@ pub fn table(rows: &[MinedProjection]) -> Table {
         .table()
 }
 
+/// The same for JSON.
 pub fn json(rows: &[MinedProjection]) -> Value {
     rows.iter().map(row_json).collect()
 }

@@ -6,6 +6,7 @@ use std::ops::Range;
 use crate::base::names::Sym;
 use crate::mine::projections::{ByValue, ToldHistory};
 
+/// In which direction a chain is read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Direction {
     Forward,
@@ -44,9 +45,11 @@ struct First {
 pub(super) struct ValueFlow {
     pub answer: usize,
     time: i64,
+    /// By tool and argument.
     pub uses: BTreeMap<(Sym, Sym), Vec<ValueUse>>,
 }
 
+/// A value given to a call.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(super) struct ValueUse {
     pub value: u64,
@@ -54,6 +57,7 @@ pub(super) struct ValueUse {
 }
 
 impl ReadChain {
+    /// Reads a chain of the history.
     pub fn of(told: ToldHistory<'_>, index: usize, direction: Direction) -> Self {
         let chain = &told.history.chains[index];
         let time = |call| direction.time(told, call);
@@ -139,6 +143,7 @@ impl ReadChain {
 }
 
 impl ValueFlow {
+    /// All values used.
     pub fn values(&self) -> Vec<u64> {
         let mut values: Vec<u64> = self.uses.values().flatten().map(|used| used.value).collect();
         values.sort_unstable();

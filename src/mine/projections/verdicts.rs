@@ -12,6 +12,7 @@ use crate::mine::projections::chance::Binomial;
 use crate::mine::projections::value_flows::{ReadChain, ValueFlow, ValueUse};
 use crate::mine::projections::{ByValue, LinkKey, Thresholds, ToldHistory};
 
+/// What was counted about one combination.
 #[derive(Default)]
 pub(super) struct Combination {
     opportunities: u64,
@@ -83,6 +84,7 @@ struct UntestedProjection {
     key: LinkKey,
 }
 
+/// Judges what was counted.
 pub(super) fn judge(
     told: ToldHistory<'_>,
     thresholds: &Thresholds,

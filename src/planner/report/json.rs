@@ -13,6 +13,7 @@ use crate::planner::selectivity::report as selectivity;
 use crate::report::share;
 use crate::report::table::{Table, TableBuilder};
 
+/// The fields of the report.
 pub fn json(report: &PlannerReport) -> Value {
     json!({
         "backtest": report.backtest,
@@ -88,6 +89,7 @@ fn tally(tally: &PrefetchTally) -> Value {
     })
 }
 
+/// What each value of the swept keys would do.
 pub fn sweep_json(keys: &[String], rows: &[PlannerSweepRow]) -> Value {
     let row = |row: &PlannerSweepRow| {
         let values: Map<String, Value> =

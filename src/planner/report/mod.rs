@@ -16,8 +16,10 @@ pub use crate::planner::report::json::sessions;
 pub use json::{json, sweep_json};
 pub use tables::{SWEPT, sweep, write};
 
+/// Everything that a planner replay says.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PlannerReport {
+    /// What was learned from and what was judged.
     pub backtest: PlannerBacktest,
     pub arms: Vec<PlannerArm>,
     /// What nobody can beat, under the models of the configuration.
@@ -38,10 +40,12 @@ pub struct PlannerBacktest {
     /// Start of the first session that was judged.
     #[serde(rename = "judged_from_ms")]
     pub judged_from: Option<Millis>,
+    /// Whether the planner is switched on in the configuration.
     #[serde(rename = "enrichment_enabled")]
     pub enabled: bool,
 }
 
+/// One planner, judged.
 #[derive(Clone, Debug, PartialEq, Default)]
 pub struct PlannerArm {
     pub name: String,
@@ -70,10 +74,12 @@ pub struct Metric {
     /// Interval over sessions, or over calls (Wilson) where that is wider: either alone can be too sure, the one where few
     /// sessions have any, the other where one session has most of them.
     pub sessions: Option<(f64, f64)>,
+    /// What it should reach.
     pub target: Option<TargetFigure>,
 }
 
 impl Metric {
+    /// Its interval.
     pub fn ends(&self) -> (f64, f64) {
         self.sessions.unwrap_or((self.share.lower, self.share.upper))
     }
@@ -92,9 +98,12 @@ impl Metric {
     }
 }
 
+/// One edge, judged.
 #[derive(Clone, Debug, PartialEq)]
 pub struct EdgeRow {
+    /// Tool that answered.
     pub from: String,
+    /// Tool that was called ahead.
     pub to: String,
     pub tally: PrefetchTally,
 }
@@ -109,6 +118,7 @@ pub struct PlannerSweepRow {
 }
 
 impl PlannerArm {
+    /// The hit rate.
     pub fn hit(&self) -> Share {
         Share::new(self.total.near.exact, self.total.sent())
     }

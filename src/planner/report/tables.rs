@@ -17,6 +17,7 @@ use crate::report::table::{Table, TableFormat};
 /// Rows of a table of edges or tools that are shown.
 const ROWS_MAX: usize = 12;
 
+/// Writes the report for people (or as Markdown).
 pub fn write(out: &mut dyn Write, report: &PlannerReport, format: TableFormat, width: Option<u16>) -> Result<()> {
     for line in answer(report) {
         writeln!(out, "{}", format.sentence(&line))?;

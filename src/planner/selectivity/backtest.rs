@@ -12,6 +12,7 @@ use crate::planner::selectivity::file::Selectivity;
 use crate::planner::selectivity::table::{JudgedCandidate, LinkCounts};
 use crate::planner::selectivity::{Named, SelectivityThresholds, WaitWindow, examples};
 
+/// What was learned and how it did.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SelectiveBacktest {
     /// Counted on the training sessions.
@@ -95,6 +96,7 @@ fn scored(example: &JudgedCandidate, table: &LinkCounts, own: &LinkCounts, numbe
     }
 }
 
+/// What was learned and how it does.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Learned {
     /// Learned and judged within the next few calls.
@@ -130,6 +132,7 @@ impl Learned {
         Self { backtest, judged, target }
     }
 
+    /// What a planner needs of it.
     pub fn selectivity(&self) -> Selectivity {
         Selectivity { threshold: self.backtest.threshold(), table: self.backtest.table.clone() }
     }
@@ -155,6 +158,7 @@ impl Scored {
     }
 }
 
+/// What comes of one threshold.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ThresholdPoint {
     /// Candidates with at least this score are fetched.
@@ -186,6 +190,7 @@ pub fn thresholds(step: f64) -> Vec<f64> {
     (0..=steps as u32).map(|number| f64::from(number) / steps).collect()
 }
 
+/// The points of these thresholds.
 pub fn curve(scored: &[Scored], thresholds: &[f64], resampling: &Resampling) -> Vec<ThresholdPoint> {
     thresholds.iter().map(|threshold| point(scored, *threshold, resampling)).collect()
 }

@@ -37,6 +37,7 @@ pub struct SelectivityThresholds {
     pub rank_ends: Vec<u32>,
     /// Trials before a cell is believed.
     pub trials_min: u64,
+    /// Distance of the thresholds that are tried.
     pub threshold_step: f64,
 }
 
@@ -64,6 +65,7 @@ pub struct Named<'a> {
 }
 
 impl<'a> Named<'a> {
+    /// The names of a history and its value models.
     pub fn new(told: ToldHistory<'a>, known: &'a KnownTools<'_>) -> Self {
         Self { tools: &known.names, arguments: &told.values.names }
     }
@@ -105,6 +107,7 @@ pub enum WaitWindow {
 }
 
 impl WaitWindow {
+    /// All of them.
     pub const ALL: [Self; 3] = [Self::Calls, Self::MoreCalls, Self::Steps];
 
     fn outcome(self, moment: &Opportunity) -> OpportunityEnd {
@@ -144,10 +147,12 @@ pub fn examples(
 pub struct Selective<'a> {
     pub learned: &'a Selectivity,
     pub numbers: &'a SelectivityThresholds,
+    /// The names behind moments.
     pub named: Named<'a>,
 }
 
 impl Selective<'_> {
+    /// What is known of a moment.
     pub fn estimate(&self, moment: &Opportunity) -> Option<Estimate> {
         self.learned.table.estimate(&self.named.link(moment), &features(moment), self.numbers)
     }

@@ -54,6 +54,7 @@ pub fn words(learned: &Learned) -> Vec<String> {
     lines
 }
 
+/// Words, the curve, the cells.
 pub fn write(
     out: &mut dyn Write,
     learned: &Learned,
@@ -117,6 +118,7 @@ fn cells(learned: &Learned, numbers: &SelectivityThresholds) -> Table {
         .table()
 }
 
+/// Everything as JSON.
 pub fn json(learned: &Learned, numbers: &SelectivityThresholds) -> Value {
     let backtest = &learned.backtest;
     let cells = backtest.table.believed(numbers).map(|(link, cell, counts)| {

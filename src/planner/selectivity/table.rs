@@ -11,12 +11,14 @@ use crate::base::stats::Share;
 use crate::base::sums::adds_up;
 use crate::planner::selectivity::SelectivityThresholds;
 
+/// A follow-up with its argument.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FollowUpLink {
     /// Live name of the tool that answered.
     pub from: String,
     /// Live name of the tool that may be called next.
     pub to: String,
+    /// The argument that the answer supplies.
     pub argument: String,
 }
 
@@ -35,6 +37,7 @@ pub struct JudgedCandidate {
     pub target: bool,
 }
 
+/// How often candidates of a cell were called for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct CandidateCounts {
     pub trials: u64,
@@ -49,6 +52,7 @@ impl CandidateCounts {
         Self { trials: 1, exact: example.exact.into(), target: (example.target || example.exact).into() }
     }
 
+    /// Exact calls of trials.
     pub fn exact(&self) -> Share {
         Share::new(self.exact, self.trials)
     }
@@ -69,6 +73,7 @@ impl SubAssign for CandidateCounts {
     }
 }
 
+/// What the counts say of a candidate.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Estimate {
     pub cell: FeatureCell,
@@ -82,6 +87,7 @@ impl Estimate {
     }
 }
 
+/// Counts by link and cell.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct LinkCounts {
     /// Of every link all cells that had a candidate, the one of all candidates included.
@@ -162,6 +168,7 @@ pub struct Features {
     pub same_directory: bool,
 }
 
+/// What can be told apart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, strum::IntoStaticStr)]
 #[strum(const_into_str, serialize_all = "snake_case")]
 #[serde(rename_all = "snake_case")]
@@ -177,6 +184,7 @@ pub enum Feature {
 }
 
 impl Feature {
+    /// The number of the group in which a candidate falls, from 0.
     pub fn group(self, features: &Features, numbers: &SelectivityThresholds) -> u8 {
         match self {
             Self::Found => place(features.found, &numbers.found_ends),
@@ -186,6 +194,7 @@ impl Feature {
         }
     }
 
+    /// The names of its groups, by number.
     pub fn groups(self, numbers: &SelectivityThresholds) -> Vec<String> {
         match self {
             Self::Found => ranges(&numbers.found_ends),
@@ -217,6 +226,7 @@ fn ranges(ends: &[u32]) -> Vec<String> {
 pub struct FeatureCell(pub Vec<u8>);
 
 impl FeatureCell {
+    /// The finest cell of a candidate.
     pub fn finest(features: &Features, numbers: &SelectivityThresholds) -> Self {
         Self(numbers.features.iter().map(|feature| feature.group(features, numbers)).collect())
     }

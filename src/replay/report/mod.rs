@@ -16,6 +16,7 @@ use crate::report::numbers::counted;
 pub use page::html;
 pub use tables::{figure, reaches, table, write};
 
+/// Everything that a replay of one configuration says.
 #[derive(Clone, Serialize, Deserialize, Debug, PartialEq)]
 pub struct ReplayReport {
     pub input: ReplayedInput,
@@ -37,6 +38,7 @@ pub struct ReplayReport {
     pub json: JsonBaselines,
 }
 
+/// What was replayed.
 #[derive(Clone, Serialize, Deserialize, Debug, PartialEq, Default)]
 pub struct ReplayedInput {
     /// Sessions that a tool gave a text.
@@ -67,6 +69,7 @@ pub struct ReplayedInput {
     pub plain_repeats: [u64; 3],
 }
 
+/// One replay.
 #[derive(Clone, Serialize, Deserialize, Debug, PartialEq)]
 pub struct ReplayArm {
     pub name: String,
@@ -95,9 +98,11 @@ pub struct ReachSavings {
     pub tokens: u64,
     /// A replay with the published formats; answers out of reach are sent as they are.
     pub published: Tally,
+    /// The same with the extended formats.
     pub extended: Tally,
 }
 
+/// A tally with its name.
 #[derive(Clone, Serialize, Deserialize, Debug, PartialEq)]
 pub struct NamedTally {
     /// Endpoint, shape, project or format.
@@ -136,6 +141,7 @@ pub struct JsonBaselines {
 }
 
 impl Distribution {
+    /// The distribution of the combined savings of some tallies.
     pub fn of<'t>(tallies: impl Iterator<Item = &'t Tally>) -> Option<Self> {
         let mut shares: Vec<f64> = tallies.filter_map(|tally| tally.savings().combined).collect();
         shares.sort_by(f64::total_cmp);
@@ -155,11 +161,13 @@ impl Distribution {
 }
 
 impl ReplayReport {
+    /// Who runs the pipeline, in words.
     pub fn reach_name(&self) -> &str {
         let chosen = self.reaches.iter().find(|reached| reached.id == self.reach);
         chosen.map_or(&self.reach, |reached| &reached.name)
     }
 
+    /// How tokens were counted, in words.
     pub fn counters(&self) -> String {
         let only = self.input.counters.len() == 1;
         let words = self.input.counters.iter().map(|(name, sessions)| {
@@ -198,6 +206,7 @@ pub fn tally_json(tally: &Tally) -> Value {
     })
 }
 
+/// Who could save what, for JSON.
 pub fn reaches_json(reaches: &[ReachSavings]) -> Value {
     let whole = |reached: &ReachSavings| reached.published.baseline();
     let row = |reached: &ReachSavings| {
@@ -213,6 +222,7 @@ pub fn reaches_json(reaches: &[ReachSavings]) -> Value {
     reaches.iter().map(row).collect()
 }
 
+/// The report for JSON.
 pub fn json(report: &ReplayReport) -> Value {
     let groups = |groups: &[NamedTally]| {
         let rows = groups.iter().map(|group| json!({ "name": group.name, "savings": tally_json(&group.tally) }));

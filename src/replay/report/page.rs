@@ -12,6 +12,7 @@ const FORMATS_DRAWN: usize = 12;
 /// A bar: its name, its parts, and what is written behind it.
 type PageBar = (String, Vec<f64>, String);
 
+/// The whole page.
 pub fn html(report: &ReplayReport) -> String {
     let mut html = Html::new();
     html.leaf("h1", &[], "What the pipeline would have saved");

@@ -14,6 +14,7 @@ const REACHES_NOTE: &str =
 /// Rows of a table of groups that are shown unless more are asked for.
 const ROWS_MAX: usize = 15;
 
+/// Writes the report for people (or as Markdown).
 pub fn write(out: &mut dyn Write, report: &ReplayReport, format: TableFormat, width: Option<u16>) -> Result<()> {
     for line in summary(report) {
         writeln!(out, "{}{}", format.bullet(), format.sentence(&line))?;

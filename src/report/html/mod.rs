@@ -15,10 +15,12 @@ pub struct Html(String);
 pub type Attributes<'a> = &'a [(&'a str, &'a str)];
 
 impl Html {
+    /// Nothing yet.
     pub fn new() -> Self {
         Self::default()
     }
 
+    /// Adds text.
     pub fn text(&mut self, text: &str) -> &mut Self {
         escape_into(&mut self.0, text);
         self

@@ -32,8 +32,10 @@ pub struct Thresholds {
     pub of_bill_percent_min: f64,
 }
 
+/// What is asked.
 pub struct Question {
     pub rule: &'static str,
+    /// What it is about, in words.
     pub subject: &'static str,
     /// The levers that can do it, the one to be preferred first.
     pub levers: &'static [&'static str],
@@ -49,6 +51,7 @@ impl Question {
         Ok(held.and_then(|(lever, value)| Some((lever, (self.meant)(&value)?))))
     }
 
+    /// What was tried of it.
     pub(super) fn trials<'t>(&self, study: &'t LeverStudy) -> Vec<&'t Trial> {
         study.trials.iter().filter(|trial| self.value(trial.setting).is_some()).collect()
     }
@@ -135,6 +138,7 @@ fn evidence(study: &LeverStudy, question: &Question) -> Evidence {
     Evidence::of(format!("chosen on {chosen}{listed}, judged on {judged}{apart}{after}"), earlier + later)
 }
 
+/// Judges one lever.
 pub fn judge(facts: &SettingsFacts<'_>, sheet: &RuleThresholds, question: &Question) -> Result<Finding> {
     let mut evidence = evidence(facts.study, question);
     let finding = |verdict, forecast, evidence| Finding {
@@ -241,6 +245,7 @@ fn too_little(
         .then(|| format!("{words} are {share:.2} % of the whole bill ({})", sheet.cite("of_bill_percent_min")))
 }
 
+/// What a trial says of the later sessions.
 pub(super) fn of_trial(study: &LeverStudy, resampling: &Resampling, trial: &Trial) -> Option<BillForecast> {
     forecast(study, resampling, &[trial.setting], &trial.sessions)
 }
@@ -283,10 +288,12 @@ pub(super) fn forecast(
     })
 }
 
+/// A value without quotes.
 pub(super) fn plain(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 
+/// A value as findings hold it.
 pub(super) fn as_toml(value: &Value) -> toml_edit::Value {
     match value {
         Value::String(text) => text.as_str().into(),

@@ -24,10 +24,13 @@ use crate::whatif::client::LeverStudy;
 pub use simulated::{HeldLever, asks_several, decided, held, paying, question, standing};
 pub use together::{add_beside, settle, with_proposed};
 
+/// A rule about settings.
 pub struct ClaudeRule {
     /// Short id: "S1".
     pub id: &'static str,
+    /// Name of its files.
     pub file: &'static str,
+    /// What it decides, in one line.
     pub summary: &'static str,
     pub judge: fn(&SettingsFacts<'_>, &RuleThresholds) -> Result<Vec<Finding>>,
 }
@@ -36,22 +39,28 @@ pub struct ClaudeRule {
 pub static REGISTER: &[&ClaudeRule] =
     &[&simulated::S1, &simulated::S2, &simulated::S3, &simulated::S4, &told::S5, &told::S6, &told::S7, &told::S8];
 
+/// What rules about settings may read.
 #[derive(Clone, Copy)]
 pub struct SettingsFacts<'a> {
     pub study: &'a LeverStudy,
+    /// Everything that can be set.
     pub levers: &'a Levers,
+    /// The file as it is, and those above it.
     pub layers: &'a SettingsLayers,
     /// What was written to the file and taken back.
     pub journal: &'a Journal,
+    /// How sessions are drawn for intervals.
     pub resampling: &'a Resampling,
     /// What was used of what a setting could switch off.
     pub uses: &'a Uses,
 }
 
+/// What was used.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Uses {
     /// Servers of the project's `.mcp.json`; none where no project was asked about.
     pub servers: Option<Map<String, Value>>,
+    /// Calls of MCP tools, by tool.
     pub mcp_calls: BTreeMap<String, u64>,
     /// Calls of tools that ask for resources of MCP servers: none says of which.
     pub resource_calls: u64,

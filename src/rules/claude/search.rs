@@ -15,6 +15,7 @@ use crate::whatif::chosen::PolicyConfigs;
 use crate::whatif::client::{LeverStudy, LeverTrials, LeverValue, Trial};
 use crate::whatif::workload::{Workload, cache_rules};
 
+/// A setting at the value that was chosen, or all of them.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ChosenValue {
     pub setting: String,
@@ -23,6 +24,7 @@ pub struct ChosenValue {
     pub tried: u64,
     /// Change of cost on the earlier sessions, as a share; none without cost.
     pub earlier: Option<f64>,
+    /// What the later sessions say.
     pub later: Option<BillForecast>,
 }
 
@@ -88,6 +90,7 @@ fn value_words(row: &ChosenValue) -> String {
     }
 }
 
+/// The rows as a table: changes of the cost as simulated.
 pub fn table(rows: &[ChosenValue]) -> Table {
     let percent = |share: Option<f64>| known(share, |share| format!("{} %", signed(100.0 * share, 1)));
     let of = |row: &ChosenValue, pick: fn(&BillForecast) -> f64| percent(row.later.as_ref().map(pick));
@@ -103,6 +106,7 @@ pub fn table(rows: &[ChosenValue]) -> Table {
         .table()
 }
 
+/// The rows as data.
 pub fn json(rows: &[ChosenValue]) -> Value {
     let row = |row: &ChosenValue| {
         let later = row.later.as_ref();

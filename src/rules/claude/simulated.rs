@@ -94,6 +94,7 @@ pub fn question(setting: LeverValue) -> Option<(&'static str, &'static str)> {
     Some((asks.rule, asks.subject))
 }
 
+/// Whether a rule asks several questions.
 pub fn asks_several(rule: &str) -> bool {
     QUESTIONS.iter().filter(|question| question.rule == rule).count() > 1
 }
@@ -131,6 +132,7 @@ pub fn paying(study: &LeverStudy, resampling: &Resampling, data: &Data) -> Resul
     Ok(paying.collect::<Result<Vec<_>>>()?.into_iter().flatten().collect())
 }
 
+/// What holds already of what a lever sets.
 pub struct HeldLever<'l> {
     /// What sets it: the lever, or another one that does the same.
     pub lever: &'l Lever,
@@ -169,6 +171,7 @@ pub(super) fn setting(finding: &Finding) -> Option<LeverValue> {
     (question_of(finding)?.meant)(&value)
 }
 
+/// The question that a finding answers.
 pub(super) fn question_of(finding: &Finding) -> Option<&'static Question> {
     QUESTIONS.iter().find(|question| (question.rule, question.subject) == (finding.rule, finding.subject.as_str()))
 }

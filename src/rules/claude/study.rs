@@ -31,19 +31,23 @@ use crate::whatif::workload::{Workload, cache_rules};
 /// How often proposals are looked for that pay only beside others.
 const ROUNDS_MAX: usize = 3;
 
+/// Which settings are asked about.
 pub struct AskedSettings<'a> {
     pub scope: SettingsScope,
     pub places: &'a ClaudePlaces,
     pub layers: SettingsLayers,
     /// The projects that they reach; none: all.
     pub projects: Option<BTreeSet<Id>>,
+    /// The client versions of the last weeks.
     pub clients: Versions,
 }
 
+/// What was found, and what it comes to.
 pub struct SettingsStudy {
     pub scope: SettingsScope,
     pub reach: SettingsReach,
     pub layers: SettingsLayers,
+    /// What was tried, with what came of it.
     pub study: LeverStudy,
     pub findings: Vec<Finding>,
     /// What all that is proposed does as one configuration, if it is more than one change.

@@ -40,6 +40,7 @@ fn proposals(findings: &[Finding]) -> Vec<(usize, LeverValue)> {
     (0..).zip(findings).filter_map(|(place, finding)| Some((place, setting(finding)?))).collect()
 }
 
+/// The settings that stand once what is proposed is written.
 pub fn with_proposed(standing: &[LeverValue], findings: &[Finding]) -> Vec<LeverValue> {
     let proposed: Vec<LeverValue> = proposals(findings).into_iter().map(|(_, setting)| setting).collect();
     let is_kept = |stands: &&LeverValue| !proposed.iter().any(|setting| setting.is_of_lever(**stands));

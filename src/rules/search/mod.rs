@@ -20,6 +20,7 @@ use crate::settings::{Settings, SettingsFile, what_if};
 
 pub use report::{RULE, findings, sentence, steps, tables};
 
+/// Name of the sheet.
 pub const SHEET: &str = "search.toml";
 
 /// The sheet `rules/search.toml`, which explains its numbers.
@@ -59,12 +60,14 @@ impl SearchThresholds {
     }
 }
 
+/// What is searched.
 pub struct SearchInput<'a> {
     /// The configuration from which the path starts.
     pub file: &'a SettingsFile,
     pub tape: &'a Tape,
     /// First record of each session of the tape.
     pub began: &'a [Millis],
+    /// Who runs the pipeline.
     pub reach: &'a Reach,
     pub thresholds: &'a SearchThresholds,
     /// Least later sessions that a step is judged on: of fewer one would decide.
@@ -75,6 +78,7 @@ pub struct SearchInput<'a> {
     pub goes_on: &'a (dyn Fn() -> bool + Sync),
 }
 
+/// What came of it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Search {
     /// Sessions in which the path was looked for.
@@ -86,6 +90,7 @@ pub struct Search {
     pub candidates: u64,
     /// Keys that were not tried, since they may not be written.
     pub closed: Vec<ClosedKey>,
+    /// Replays of a value.
     pub looks: u64,
     /// The steps, each beside those before. The last one may not hold.
     pub steps: Vec<PathStep>,
@@ -95,6 +100,7 @@ pub struct Search {
     pub folds: Vec<Fold>,
     /// Another configuration on the same later sessions.
     pub against: Option<Judged>,
+    /// How tokens are counted, in words.
     pub tokens: String,
     /// The same under the other configuration.
     pub against_tokens: Option<String>,
@@ -102,15 +108,19 @@ pub struct Search {
     pub stopped: bool,
 }
 
+/// A key that may not be written.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ClosedKey {
+    /// The key, spelled as in TOML.
     pub key: String,
     pub reason: String,
 }
 
+/// Some sessions under the configuration as it is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct SearchSessions {
     pub sessions: u64,
+    /// Tokens of their tool results.
     pub baseline_tokens: i64,
     pub saved_tokens: i64,
 }
@@ -118,29 +128,36 @@ pub struct SearchSessions {
 /// What a change saves more, with its interval over sessions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Judged {
+    /// Tokens saved more.
     pub tokens: i64,
     /// Lower end of the interval, corrected for the number of steps.
     pub lower: f64,
     pub upper: f64,
 }
 
+/// A step of the path.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PathStep {
+    /// The key, spelled as in TOML.
     pub key: String,
     /// The value that holds now, as TOML; none if the key is new.
     pub from: Option<String>,
+    /// The value that is tried, as TOML.
     pub to: String,
     /// Tokens that it saves more in the earlier sessions.
     pub earlier_tokens: i64,
     /// What it saves more in the later ones.
     pub later: Judged,
+    /// Whether that is more than chance.
     pub holds: bool,
 }
 
+/// The search as of some day.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Fold {
     /// Sessions known then.
     pub known: u64,
+    /// Sessions of the next block.
     pub next: u64,
     pub changes: u64,
     /// Tokens that it should have saved more in the next block, by its share of the known ones.

@@ -11,6 +11,7 @@ use crate::settings::finding::{Basis, Delta, Evidence, Finding, Verdict};
 /// The name under which the journal notes what came of a search.
 pub const RULE: &str = "search";
 
+/// The answer in one sentence; `who` runs the pipeline.
 pub fn sentence(search: &Search, who: &str) -> String {
     let held = search.steps.iter().filter(|step| step.holds).count() as u64;
     let later = counted(search.later.sessions, "later session");

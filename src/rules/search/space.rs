@@ -18,6 +18,7 @@ use crate::settings::what_if;
 /// What stands in a key for each of the endpoints.
 const ENDPOINT: &str = "<endpoint>";
 
+/// A key and the values that are tried.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SearchKey {
@@ -81,20 +82,25 @@ fn endpoints(thresholds: &SearchThresholds, tape: &Tape, now: &Scenario) -> Vec<
     endpoints.into_iter().map(|(_, name)| name).collect()
 }
 
+/// What is walked through.
 pub struct SearchSpaceWalk<'a> {
     pub input: &'a SearchInput<'a>,
     pub sessions: &'a SessionTape<'a>,
     pub now: &'a Scenario,
     pub present: &'a [SessionTokens],
+    /// Every single change.
     pub candidates: &'a [KeyChange],
 }
 
+/// A path and what it took.
 #[derive(Default)]
 pub struct SearchPath {
     pub steps: Vec<ChosenStep>,
+    /// Replays of a value.
     pub looks: u64,
 }
 
+/// A step.
 pub struct ChosenStep {
     pub change: KeyChange,
     /// Tokens that it saves more in the sessions that it was looked for in.

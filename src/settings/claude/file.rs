@@ -38,6 +38,7 @@ impl ClaudeFile {
         Ok(Self { path: path.to_owned(), text, existed: true })
     }
 
+    /// One that is not there.
     pub fn missing(path: &Path) -> Self {
         Self { path: path.to_owned(), text: String::new(), existed: false }
     }
@@ -56,10 +57,12 @@ impl ClaudeFile {
         })
     }
 
+    /// The text with these values set.
     pub fn with<'c>(&self, changes: impl IntoIterator<Item = (&'c KeyPath, &'c Value)>) -> Result<String> {
         changes.into_iter().try_fold(self.text.clone(), |text, (key, value)| set(&self.path, &text, key, value))
     }
 
+    /// The same file with another text.
     #[must_use]
     pub fn holding(&self, text: String) -> Self {
         Self { text, existed: true, ..self.clone() }

@@ -22,12 +22,14 @@ use crate::settings::claude::file::{ClaudeFile, name_of};
 use crate::settings::claude::levers::{Lever, LeverKind, LeverPlace, Levers, SettingsScope};
 use crate::settings::entries::{JournalEntry, SettingsReach};
 
+/// Where the files are.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ClaudePlaces {
     /// The user's directory of Claude Code: `CLAUDE_CONFIG_DIR`, else `~/.claude`.
     pub home: Option<PathBuf>,
     /// The project: the current directory.
     pub project: Option<PathBuf>,
+    /// What the organisation sets.
     pub managed: Option<PathBuf>,
     /// The variables of the shell that are set, and not to nothing.
     pub variables: BTreeMap<String, String>,
@@ -164,6 +166,7 @@ impl SettingsLayers {
         self.models.as_ref().is_none_or(|models| models.iter().any(is_met))
     }
 
+    /// What stands in the file for a key.
     pub fn value(&self, key: &KeyPath) -> Result<Option<Value>> {
         self.file.get(key)
     }
@@ -400,6 +403,7 @@ pub fn place_of_project(path: &str) -> Option<PathBuf> {
         .filter(|path| path.is_absolute() && !path.as_os_str().as_encoded_bytes().starts_with(b"\\\\"))
 }
 
+/// The name of a project in logs.
 pub fn project_id(path: &Path) -> Id {
     Id::pseudonym(&directory(path.as_os_str().as_encoded_bytes()))
 }

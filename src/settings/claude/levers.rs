@@ -16,6 +16,7 @@ const FIRST: [&str; 5] =
 #[derive(Debug, Clone)]
 pub struct Levers(Vec<Lever>);
 
+/// One thing that can be set.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Lever {
@@ -26,7 +27,9 @@ pub struct Lever {
     /// The values that it takes, if they can be listed.
     #[serde(default)]
     pub values: Vec<String>,
+    /// Least value.
     pub min: Option<i64>,
+    /// Greatest value.
     pub max: Option<i64>,
     /// Whether the client takes the least for what is below it, and the greatest for what is above.
     #[serde(default)]
@@ -47,6 +50,7 @@ pub struct Lever {
     pub documented: Option<String>,
     /// The last client version in which it does anything.
     pub until: Option<String>,
+    /// The files that it may stand in.
     pub scopes: Vec<SettingsScope>,
     /// Levers that win over it wherever they are set, strongest first.
     #[serde(default)]
@@ -64,6 +68,7 @@ pub struct Lever {
     why_not: Option<String>,
 }
 
+/// Where a lever is set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, strum::IntoStaticStr)]
 #[strum(const_into_str, serialize_all = "snake_case")]
 #[serde(rename_all = "lowercase")]
@@ -81,6 +86,7 @@ pub enum LeverPlace {
     Server,
 }
 
+/// Which threads a lever is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum LeverThreads {
@@ -90,6 +96,7 @@ pub enum LeverThreads {
     Subagents,
 }
 
+/// What the values of a lever are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum LeverKind {
@@ -123,6 +130,7 @@ pub enum SettingsScope {
     Managed,
 }
 
+/// How sure it is what a lever does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, strum::IntoStaticStr)]
 #[strum(const_into_str, serialize_all = "snake_case")]
 #[serde(rename_all = "lowercase")]
@@ -134,6 +142,7 @@ pub enum Confidence {
     Reported,
 }
 
+/// What devboy does with a lever.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LeverUse<'l> {
     /// This rule proposes it where it pays.
@@ -185,6 +194,7 @@ impl Levers {
         }
     }
 
+    /// All of them, in the order of the files.
     pub fn all(&self) -> impl Iterator<Item = &Lever> {
         self.0.iter()
     }
@@ -195,6 +205,7 @@ impl Levers {
         above.chain([lever]).chain(self.all().filter(|other| other.gives_way_to.contains(&lever.name)))
     }
 
+    /// The lever of this name.
     pub fn named(&self, name: &str) -> Option<&Lever> {
         self.0.iter().find(|lever| lever.name == name)
     }
@@ -264,6 +275,7 @@ impl Lever {
         self.threads.is_none_or(|threads| (threads == LeverThreads::Main) == is_main)
     }
 
+    /// Whether it is set model by model.
     pub fn is_for_one_model(&self) -> bool {
         self.name.contains('*')
     }

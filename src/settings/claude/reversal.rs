@@ -60,6 +60,7 @@ pub fn journal_of_all(config: &Path) -> Result<Journal> {
     Ok(journal.decided(sha))
 }
 
+/// Takes an entry back, in memory.
 pub fn reverse_claude(file: &ClaudeFile, entry: &JournalEntry) -> Result<Reversal> {
     let (is_edited, before) = text_before(file.existed, &file.text, entry);
     if let Some(text) = before {

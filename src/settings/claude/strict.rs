@@ -22,6 +22,7 @@ pub struct Member {
     pub value: Range<usize>,
 }
 
+/// What became of the search for a key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KeySearch {
     /// The innermost object on the way to it.

@@ -86,6 +86,7 @@ impl<'f> DocumentDraft<'f> {
         if old == self.text { Ok(()) } else { self.raise_version(&change.key) }
     }
 
+    /// Sets a key to a value, whatever form either has.
     pub(super) fn set(&mut self, key: &KeyPath, value: &Value) -> Result<()> {
         if self.holds(key, value) {
             return Ok(());
@@ -105,10 +106,12 @@ impl<'f> DocumentDraft<'f> {
         }
     }
 
+    /// The text as it stands.
     pub(super) fn text(&self) -> &str {
         &self.text
     }
 
+    /// Where everything stands in it.
     pub(super) fn outline(&self) -> &DocumentOutline {
         &self.outline
     }
@@ -322,6 +325,7 @@ impl<'f> DocumentDraft<'f> {
         self.splice(range, "")
     }
 
+    /// The value of a key in the draft.
     pub(super) fn get(&self, key: &KeyPath) -> Option<Value> {
         values::find(&self.tree, key).cloned()
     }

@@ -38,7 +38,9 @@ use crate::whatif::workload::Workload;
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Params {
+    /// What becomes of calls to tools without a schema.
     pub no_schema_mode: NoSchemaMode,
+    /// Whether numbers and booleans are read from texts.
     pub coerce: bool,
 }
 
@@ -73,6 +75,7 @@ impl NoSchemaMode {
 /// Constants of the policy (`rules/policies/arg_check.toml` beside its parameters).
 #[derive(Clone, PartialEq, Eq, Debug, Deserialize)]
 pub struct Rules {
+    /// How the client logs what it could not parse.
     pub client: ClientRules,
     pub truth: TruthRules,
 }
@@ -81,6 +84,7 @@ pub struct Rules {
 #[derive(Clone, PartialEq, Eq, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ClientRules {
+    /// Only key of an input that was no JSON.
     pub unparsed_key: String,
 }
 
@@ -88,6 +92,7 @@ pub struct ClientRules {
 #[derive(Clone, PartialEq, Eq, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TruthRules {
+    /// How far into a result is looked, in code points.
     pub chars: usize,
     pub refused: Vec<String>,
     pub unknown_tool: Vec<String>,

@@ -79,10 +79,12 @@ pub struct ArgCheck {
 }
 
 impl ArgCheck {
+    /// Calls of a class.
     pub fn count(&self, class: ArgClass) -> u64 {
         self.tools.values().filter_map(|classes| classes.get(&class)).sum()
     }
 
+    /// All calls.
     pub fn calls(&self) -> u64 {
         self.tools.values().flat_map(BTreeMap::values).sum()
     }
@@ -109,6 +111,7 @@ pub struct ProviderSizes {
     pub tools: Vec<ShapedTool>,
 }
 
+/// One of them.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct ShapedTool {
     pub tool: String,

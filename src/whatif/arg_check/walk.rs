@@ -21,6 +21,7 @@ pub struct SchemaFault<'v> {
     pub keyword: &'v str,
     /// What the keyword asks for.
     pub wanted: &'v Value,
+    /// The value that does not fit.
     pub value: &'v Value,
 }
 
@@ -74,6 +75,7 @@ impl<'v> SchemaWalk<'v> {
         self.faults.push(SchemaFault { pointer: self.pointer.clone(), keyword, wanted, value });
     }
 
+    /// Holds a value against a schema.
     pub(super) fn hold(&mut self, schema: &'v Value, value: &'v Value) -> SeenParts<'v> {
         let mut seen = SeenParts::default();
         let keywords = match schema {

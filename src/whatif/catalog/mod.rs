@@ -88,6 +88,7 @@ impl ToolDefinition {
     }
 }
 
+/// A file of definitions.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct CatalogFile {
     /// As the user named it.
@@ -209,8 +210,10 @@ fn is_rival(one: &ToolDefinition, other: &ToolDefinition) -> bool {
 #[derive(Clone, PartialEq, Eq, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CatalogRules {
+    /// How tokens are estimated.
     pub sizes: SizeFormula,
     pub anthropic: AnthropicRules,
+    /// Where logs quote definitions.
     pub logged: LoggedRules,
 }
 
@@ -218,6 +221,7 @@ pub struct CatalogRules {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SizeFormula {
+    /// Tokens per 1,000 code points of compact JSON.
     pub tokens_per_1000_chars: u64,
     pub tokens_per_tool: u64,
 }
@@ -234,6 +238,7 @@ impl SizeFormula {
 #[derive(Clone, PartialEq, Eq, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct AnthropicRules {
+    /// JSON Schema keywords.
     pub removed_keywords: Vec<String>,
 }
 
@@ -241,6 +246,7 @@ pub struct AnthropicRules {
 #[derive(Clone, PartialEq, Eq, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LoggedRules {
+    /// Tools whose answers may spell out definitions.
     pub search_tools: Vec<String>,
 }
 

@@ -15,6 +15,7 @@ const KNOWN_SHAPES: &str = "known shapes: an MCP tools/list answer ({\"tools\": 
      \"result\"), Anthropic ([{name, input_schema}]), OpenAI ([{type: \"function\", function: {name, parameters}}] or \
      [{type: \"function\", name, parameters}]), Gemini ([{functionDeclarations: [{name, parameters}]}])";
 
+/// A shape in which definitions are written.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum DefinitionShape {
     /// `inputSchema`, in a `tools/list` answer.

@@ -31,6 +31,7 @@ pub struct JointChange<'j> {
     pub forecast: Option<BillForecast>,
 }
 
+/// What an entry of the journal changed.
 pub fn joint_changes<'j>(entry: &'j JournalEntry, journal: &Journal) -> Vec<JointChange<'j>> {
     let mut by_part: BTreeMap<LeverPart, Vec<&JournalChange>> = BTreeMap::new();
     for change in &entry.changes {
@@ -96,8 +97,11 @@ fn forecast(entry: &JournalEntry, changes: &[&JournalChange]) -> Option<BillFore
 #[derive(Clone, PartialEq, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct HistoryRules {
+    /// Least sessions after the change.
     pub after_min: u64,
+    /// Least sessions before it.
     pub before_min: u64,
+    /// How sessions are drawn.
     pub resampling: Resampling,
 }
 

@@ -26,12 +26,14 @@ pub enum Limit {
     ReadTokens(u64),
 }
 
+/// What a limit leaves of a result.
 pub struct ResultLimit {
     limit: Limit,
     results: Results,
     sizes: SizeRules,
 }
 
+/// The stage.
 pub struct Capped {
     limit: ResultLimit,
     /// Sizes of [`Timeline::blocks`].

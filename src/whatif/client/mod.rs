@@ -163,6 +163,7 @@ pub struct Trial {
     pub by_model: BTreeMap<(u32, Sym), SettingSides>,
 }
 
+/// A session of the study.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct StudiedSession {
     pub project: Id,
@@ -235,6 +236,7 @@ impl LeverStudy {
         }
     }
 
+    /// What was tried of a setting.
     pub fn trial(&self, setting: LeverValue) -> Option<&Trial> {
         self.trials.iter().find(|trial| trial.setting == setting)
     }

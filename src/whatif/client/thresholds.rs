@@ -19,6 +19,7 @@ use crate::whatif::prompt_cache::params::CacheLifetime;
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ClientThresholds {
+    /// How sessions are told apart.
     pub split: SplitThresholds,
     pub ttl: TriedTtls,
     pub window: TriedWindows,
@@ -29,19 +30,26 @@ pub struct ClientThresholds {
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SplitThresholds {
+    /// Days before the last session: sessions that were worked in since say what holds now.
     pub days: i64,
+    /// So many of the latest sessions do in any case.
     pub latest_min: usize,
+    /// Of a hundred sessions so many of the latest do not tell when the last one was.
     pub ahead_percent: usize,
+    /// Sessions of these that a value is chosen on, of a hundred.
     pub earlier_percent: u64,
+    /// Days before the last request whose client versions count.
     pub version_days: i64,
 }
 
+/// Lifetimes that are tried.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TriedTtls {
     pub values: Vec<CacheLifetime>,
 }
 
+/// Windows that are tried.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TriedWindows {
@@ -52,11 +60,15 @@ pub struct TriedWindows {
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Results {
+    /// Characters of shell output.
     pub bash_chars: Vec<u64>,
     pub mcp_tokens: Vec<u64>,
     pub read_tokens: Vec<u64>,
+    /// Characters that stay of what is too long.
     pub preview_chars: u32,
+    /// Tokens of the words about where the rest is.
     pub preview_tokens: u32,
+    /// Tools that run shell commands.
     pub bash_tools: Vec<String>,
     pub read_tools: Vec<String>,
 }
@@ -145,6 +157,7 @@ pub fn deciding<'l>(
     Ok(levers.iter().find(wins).copied().unwrap_or(lever))
 }
 
+/// A client version in words.
 pub fn client_words(version: &str) -> &str {
     if version.is_empty() { "a client without a version" } else { version }
 }

@@ -92,6 +92,7 @@ pub fn percentiles(mut values: Vec<u64>) -> Percentiles {
     Percentiles { p5: at(0.05), p25: at(0.25), p50: at(0.5), p75: at(0.75), p95: at(0.95), max: at(1.0) }
 }
 
+/// One setting of the sweep.
 #[derive(Clone, PartialEq, Debug)]
 pub struct SweepPoint {
     /// The threshold in tokens; none: never.

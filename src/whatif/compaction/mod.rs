@@ -62,6 +62,7 @@ pub enum CompactionTrigger {
     Never,
 }
 
+/// The stage.
 pub struct Compaction {
     params: Params,
     thresholds: CompactionThresholds,

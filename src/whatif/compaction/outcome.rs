@@ -192,11 +192,13 @@ pub struct RealCompactions {
     pub rewritten_tokens: u64,
     /// Tokens by which contexts shrank.
     pub removed_tokens: u64,
+    /// Files read again.
     pub rereads: Rereads,
     /// What answers after them needed of what went.
     pub breakage: Breakage,
 }
 
+/// One threshold of a sweep.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct CompactionSweepRow {
     /// Context at which to compact; none: never.

@@ -78,6 +78,7 @@ pub struct CompactionReport<'a> {
     pub placement: Placement,
     /// How large contexts were after them.
     pub after_size: AfterSizes,
+    /// How old the sources of edits are.
     pub edit_ages: EditAges,
     pub clearings: ClearingsReplayed,
     /// Other thresholds.

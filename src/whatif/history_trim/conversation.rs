@@ -12,6 +12,7 @@ use crate::whatif::history_trim::outcome::Role;
 use crate::whatif::sim::sizes::SizeRules;
 use crate::whatif::sim::view::Item;
 
+/// One message.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct TrimMessage {
     pub role: Role,
@@ -86,6 +87,7 @@ impl Conversation {
         Self { messages: Vec::new(), items: self.items.clone() }
     }
 
+    /// Blocks of a message.
     pub(crate) fn blocks(&self, message: &TrimMessage) -> impl Iterator<Item = u32> {
         self.items[message.items.clone()].iter().filter_map(|item| item.key.block())
     }

@@ -44,6 +44,7 @@ pub enum BreakCause {
     Dropped,
 }
 
+/// Breaks of one cause.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize)]
 pub struct BreakCount {
     /// Requests.
@@ -97,6 +98,7 @@ pub struct TrimOutcome {
 /// The cost of the log and of a policy, by the same simulation.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 pub struct TrimCosts {
+    /// Without the policy.
     pub baseline: Cost,
     pub policy: Cost,
     pub verdict: CostVerdict,
@@ -106,19 +108,29 @@ pub struct TrimCosts {
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CapNumbers {
+    /// Least budget that counts.
     pub budget_min: u32,
+    /// Largest budget that counts.
     pub budget_max: u32,
     pub base_per_budget: f64,
     pub base_min: u32,
     pub base_max: u32,
+    /// Old messages from which on caps shrink.
     pub crowd_messages: u32,
+    /// Share of the base that is left in the largest crowd.
     pub crowd_floor: f64,
+    /// Share that is added to it where nothing is crowded.
     pub crowd_weight: f64,
+    /// Least cap next to the boundary.
     pub message_near_min: u32,
+    /// Cap of the oldest message per cap next to the boundary.
     pub message_oldest_share: f64,
     pub message_oldest_min: u32,
+    /// Cap of a tool result per cap of a message.
     pub tool_share: f64,
+    /// Least cap of a result next to the boundary.
     pub tool_near_min: u32,
+    /// Least cap of the oldest result.
     pub tool_oldest_min: u32,
 }
 
@@ -156,6 +168,7 @@ impl TrimOutcome {
         Self { ages: rows.collect(), ..Self::default() }
     }
 
+    /// Breaks of all causes.
     pub fn breaks_total(&self) -> u64 {
         self.breaks.values().map(|count| count.events).sum()
     }

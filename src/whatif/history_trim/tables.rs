@@ -175,6 +175,7 @@ pub fn ages(outcome: &TrimOutcome) -> Table {
     table
 }
 
+/// Breaks by cause.
 pub fn breaks(outcome: &TrimOutcome) -> Table {
     TableBuilder::of(&outcome.breaks)
         .text("cause", |(cause, _)| cause.into_str().to_owned())

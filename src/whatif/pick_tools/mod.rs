@@ -35,14 +35,21 @@ pub struct Params {
     pub min_score: f64,
     pub allow_unsafe: bool,
     pub overlap: Overlap,
+    /// What a turn without picks is shown.
     pub on_empty: Empty,
+    /// Names of tools that are always shown; a trailing `*` stands for any ending.
     #[serde(deserialize_with = "crate::whatif::tool_filter::params::names")]
     pub always: Vec<String>,
     pub scope: PickScope,
+    /// Most tools that are scored; 0: all.
     pub budget_tools: usize,
+    /// What tools are that do not say.
     pub unsafe_default: UnsafeDefault,
+    /// Code points of the person's text that count: whole steps of [`Word::STEP_CHARS`].
     pub query_chars: u32,
+    /// Messages before it that count.
     pub query_context: usize,
+    /// How missed tools come back.
     pub expand: Expand,
 }
 
@@ -131,7 +138,9 @@ impl Params {
 #[derive(Clone, PartialEq, Eq, Debug, Deserialize)]
 pub struct Rules {
     pub curve: PickCurve,
+    /// When the report speaks plainly.
     pub verdict: PickVerdict,
+    /// What asking for a tool costs.
     pub retry: Retry,
 }
 
@@ -146,6 +155,7 @@ pub struct PickCurve {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PickVerdict {
+    /// Turns that are not covered, in per cent.
     pub broken_pct: u64,
 }
 

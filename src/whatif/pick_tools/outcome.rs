@@ -61,6 +61,7 @@ pub struct PickTools {
     pub notes: Vec<String>,
 }
 
+/// One pick, for the record.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Pick {
     pub tool: String,
@@ -68,6 +69,7 @@ pub struct Pick {
     pub score: f64,
     /// The same as a fraction, not reduced; for `cosine` the square of it.
     pub numerator: u64,
+    /// See `numerator`.
     pub denominator: u64,
     /// Whether the fraction is the square of the score.
     #[serde(skip)]
@@ -87,6 +89,7 @@ pub struct Picks {
     pub budget_fallback: bool,
 }
 
+/// The policy as it is set.
 pub fn policy(simulation: &Simulation<'_>, configs: &PolicyConfigs) -> Result<PickPolicy> {
     let workload = simulation.workload;
     let sheet = configs.sheet(Policy::PickTools);
@@ -132,6 +135,7 @@ fn ready<'s>(simulation: &'s Simulation<'_>, configs: &PolicyConfigs) -> Result<
     Ok(Ready { stage: Some(Box::new(stage)), conclude: Box::new(conclude) })
 }
 
+/// What was picked and what was not.
 pub fn summary(found: &PickTools) -> Vec<String> {
     let mut lines = vec![
         format!(

@@ -28,9 +28,11 @@ use crate::whatif::sim::view::{
 pub struct Params {
     pub layers: ActingLayers,
     pub formats: Formats,
+    /// What hints may point at.
     pub partition: HintScope,
 }
 
+/// Which layers act.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ActingLayers {
@@ -38,6 +40,7 @@ pub enum ActingLayers {
     Hints,
 }
 
+/// Which formats and references there are.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Formats {
@@ -99,6 +102,7 @@ enum ResultEnd {
     Held,
 }
 
+/// The stage.
 pub struct Pipeline {
     params: Params,
     sizes: SizeRules,

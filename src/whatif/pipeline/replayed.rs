@@ -59,6 +59,7 @@ impl ReplayedLayers {
         Self { published: published.into(), extended: extended.into(), unstudied: unstudied as u64, aliases }
     }
 
+    /// What was sent in a set of formats.
     pub fn of(&self, formats: Formats) -> Arc<[SentResult]> {
         Arc::clone(match formats {
             Formats::Published => &self.published,

@@ -41,11 +41,16 @@ use crate::whatif::simulation::{Finished, PolicyShare, Ready, Simulation};
 pub struct PromptCacheThresholds {
     #[serde(flatten)]
     pub cache_rules: CacheRules,
+    /// Which variants stand beside the baseline, and when one wins.
     pub compare: Compare,
+    /// What the simulation is held against.
     pub bars: SimulationBars,
+    /// What is fitted on half of the sessions.
     pub fit: Fit,
     pub reference: PublishedStudy,
+    /// The router's settings.
     pub router: HotCacheRules,
+    /// What counts as a write to a workspace.
     pub workspace: WorkspaceRules,
 }
 
@@ -53,9 +58,11 @@ pub struct PromptCacheThresholds {
 #[derive(Clone, PartialEq, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Compare {
+    /// Least difference in percent that is called one.
     pub winner_percent_min: f64,
     pub ttl: Vec<TtlPolicy>,
     pub layout: Vec<CacheLayout>,
+    /// Keep-alive intervals in seconds.
     pub keepalive_s: Vec<u32>,
 }
 
@@ -63,8 +70,11 @@ pub struct Compare {
 #[derive(Clone, PartialEq, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Fit {
+    /// Slacks in seconds; the first wins ties.
     pub slack_s: Vec<u32>,
+    /// How often the interval of a week's prediction promises to hold, in percent.
     pub interval_percent: f64,
+    /// How far off a week may be before enough weeks were seen, in percent.
     pub unknown_percent: f64,
 }
 

@@ -88,9 +88,13 @@ fn charge(simulator: &Simulator<'_>, index: u32, gap: GapWarmth, usual: Option<u
 #[serde(deny_unknown_fields)]
 pub struct HotCacheRules {
     pub ttl_minutes: u32,
+    /// Seconds before its end from which a cache counts as cold.
     pub buffer_s: u32,
+    /// Assumed seconds between two messages.
     pub seconds_per_message: u32,
+    /// Price of a write in percent of input.
     pub write_percent: u32,
+    /// Price of a read in percent of input.
     pub read_percent: u32,
 }
 
@@ -156,7 +160,9 @@ pub fn hot_cache(simulator: &Simulator<'_>, rules: &HotCacheRules) -> HotCache {
 #[derive(Clone, PartialEq, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct WorkspaceRules {
+    /// Tools that write files.
     pub tools: Vec<String>,
+    /// Milliseconds within which writes count as one invalidation.
     pub debounce_ms: u32,
 }
 

@@ -147,6 +147,7 @@ impl Cause {
     }
 }
 
+/// Breaks of one cause.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize)]
 pub struct CauseSum {
     pub events: u64,
@@ -225,10 +226,15 @@ pub struct ThresholdModel {
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SimulationBars {
+    /// Largest error of reads.
     pub read_error: f64,
+    /// Least share of warm tool turns that are exact.
     pub warm_exact: f64,
+    /// Largest bias of reads, either way.
     pub bias: f64,
+    /// Largest distance of the cost from the bill, either way.
     pub cost: f64,
+    /// Least share of human turns that are exact or close.
     pub human_close: f64,
 }
 
@@ -276,6 +282,7 @@ pub struct PromptCache {
     pub threshold: ThresholdModel,
     /// Writes to workspace files, if asked for.
     pub workspace: Option<Workspace>,
+    /// Models without a price.
     pub unpriced_models: Vec<String>,
     /// Models whose minimum prefix is not known.
     pub unlisted_minimum: Vec<String>,

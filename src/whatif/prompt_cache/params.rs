@@ -24,6 +24,7 @@ pub enum CacheLifetime {
 }
 
 impl CacheLifetime {
+    /// Lifetime in milliseconds.
     pub fn millis(self) -> Millis {
         match self {
             Self::FiveMinutes => 5 * 60_000,
@@ -152,6 +153,7 @@ pub enum Switch {
 }
 
 impl Switch {
+    /// Whether it is on.
     pub fn is_on(self) -> bool {
         self == Self::On
     }
@@ -198,16 +200,27 @@ impl TryFrom<Given> for MinCacheable {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Params {
+    /// What decides the lifetime of writes.
     pub ttl: TtlPolicy,
+    /// Seconds past its lifetime that a prefix still counts as live: requests start before the log says so.
     pub slack_s: u32,
+    /// Below how many tokens nothing is cached.
     pub min_cacheable: MinCacheable,
+    /// Where breakpoints stand.
     pub layout: CacheLayout,
+    /// How many blocks behind a breakpoint an older one is still found; 0 is any number.
     pub lookback_blocks: u32,
+    /// Requests that the log does not show.
     pub hidden_forks: HiddenForks,
+    /// Whether prefixes are lost as often as they were so far where the log gives no reason: as a share of each.
     pub unforeseen: Switch,
+    /// Idle seconds between two reads that only keep the prefix alive; 0 is never.
     pub keepalive_s: u32,
+    /// Idle seconds after which that stops.
     pub keepalive_max_s: u32,
+    /// Whether sessions share static prefixes.
     pub cross_session: Switch,
+    /// Whether the system prompt is sent a second time, uncached (layout `agent-runtime` only).
     pub double_system: Switch,
     pub report: ReportParams,
 }
@@ -216,6 +229,7 @@ pub struct Params {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize)]
 #[serde(deny_unknown_fields, expecting = "a table")]
 pub struct ReportParams {
+    /// Writes to workspace files and what they would have cost if each had voided the prefix.
     pub workspace: Switch,
 }
 
@@ -259,17 +273,24 @@ impl Params {
 /// The cache as the sheet `rules/policies/prompt_cache.toml` describes it: parameters with their defaults, and constants.
 #[derive(Clone, PartialEq, Debug, Deserialize)]
 pub struct CacheRules {
+    /// What can be set.
     pub params: Params,
     pub cache: Constants,
+    /// Tokens below which a model caches nothing.
     pub min_cacheable: MinCacheableTable,
 }
 
+/// Constants of the simulation.
 #[derive(Clone, PartialEq, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Constants {
+    /// Lifetime of writes whose usage does not say it.
     pub class_unknown: CacheLifetime,
+    /// Tokens by which a context must shrink within a turn to be taken for a clearing that is not logged.
     pub clearing_tokens_min: u64,
+    /// As if so many requests more had been seen at which no prefix was lost for no reason.
     pub unforeseen_weight: UnforeseenWeight,
+    /// Tokens of the system prompt alone, for `double_system`.
     pub system_tokens: u64,
 }
 
@@ -277,8 +298,11 @@ pub struct Constants {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct UnforeseenWeight {
+    /// Where something but results of tools came in: one of so many lost its prefix.
     pub turn: u64,
+    /// Within turns: the same.
     pub tools: u64,
+    /// After each occasion: they lost it as often as all of the place.
     pub occasion: u64,
 }
 
@@ -286,6 +310,7 @@ pub struct UnforeseenWeight {
 #[derive(Clone, PartialEq, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct MinCacheableTable {
+    /// Of models that are not listed.
     pub unknown: u64,
     /// By model, in the spelling of [`model_id::normalise`].
     pub models: BTreeMap<String, u64>,

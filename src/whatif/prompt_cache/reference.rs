@@ -26,9 +26,12 @@ pub struct PublishedStudy {
     pub name: String,
     pub about: String,
     pub read_percent: f64,
+    /// Cost of what was missed after idle gaps, of all cost.
     pub idle_cost_percent: f64,
+    /// Input that a cache of such lifetimes could have read.
     pub ideal: Vec<Ideal>,
     pub compacted_percent: f64,
+    /// The longest calls in percent of the calls, and their share of the time of all.
     pub longest_calls_percent: f64,
     pub longest_time_percent: f64,
 }
@@ -38,6 +41,7 @@ pub struct PublishedStudy {
 #[serde(deny_unknown_fields)]
 pub struct Ideal {
     pub seconds: u32,
+    /// Share of the input.
     pub percent: f64,
 }
 
@@ -203,6 +207,7 @@ pub fn stated(simulator: &Simulator<'_>) -> Vec<Stated> {
     models.into_iter().map(|(model, row)| Stated { model, ..row }).collect()
 }
 
+/// The same as a table.
 pub fn stated_table(rows: &[Stated]) -> Table {
     TableBuilder::of(rows)
         .text("model", |row| row.model.clone())

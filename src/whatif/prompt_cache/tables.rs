@@ -51,6 +51,7 @@ fn whole(found: &PromptCache) -> &'static str {
     if found.billed.spent.output > 0 { "input and output" } else { "the input" }
 }
 
+/// What was found, in sentences.
 pub fn summary(found: &PromptCache) -> Vec<String> {
     let billed = &found.billed.spent;
     let uncached = &found.uncached.cost;
@@ -95,6 +96,7 @@ pub fn summary(found: &PromptCache) -> Vec<String> {
     lines
 }
 
+/// All tables with their titles.
 pub fn tables(found: &PromptCache, calibration: &Calibration, study: &PublishedStudy) -> Vec<(String, Table)> {
     let mut tables = vec![
         ("other TTLs, layouts and keep-alive reads, against the simulated log".to_owned(), arms(found)),

@@ -46,7 +46,9 @@ pub struct PolicyReport {
     pub params: Value,
     /// What was set about the cache that prices it.
     pub cache: Vec<String>,
+    /// What it was asked about.
     pub input: Counted,
+    /// On what its figures rest.
     pub fidelity: Fidelity,
     /// What the log was billed.
     pub billed: RunBill,

@@ -21,6 +21,7 @@ pub fn spent(request: &Request, unknown: CacheLifetime) -> Spent {
     Spent { read: usage.cache_read, write_5m, write_1h, uncached: usage.input, output: 0 }
 }
 
+/// The bill of all requests.
 pub fn total(simulator: &Simulator<'_>) -> RunBill {
     billed(simulator).map(|(_, spent, cost)| RunBill { spent, cost }).sum()
 }

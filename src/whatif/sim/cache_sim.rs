@@ -11,6 +11,7 @@ use crate::whatif::prompt_cache::params::{CacheLayout, CacheLifetime, CacheRules
 use crate::whatif::sim::cost::Spent;
 use crate::whatif::sim::priors::WarmPrefix;
 
+/// A request as the cache sees it.
 #[derive(Clone, Copy, Debug)]
 pub struct CacheRequest {
     /// Model: each has a cache of its own.
@@ -104,6 +105,7 @@ pub struct KeptAlive {
 }
 
 impl<'a> PrefixCache<'a> {
+    /// An empty cache.
     pub fn new(rules: &'a CacheRules) -> Self {
         let (entries, renewed, stills) = (Vec::new(), Vec::new(), Vec::new());
         Self { rules, entries, renewed, hits: 0, stills, edition: None, last: None }
@@ -348,6 +350,7 @@ impl<'a> PrefixCache<'a> {
         last.is_some_and(|last| self.is_entry_live(last, now))
     }
 
+    /// Lengths of all prefixes of a model.
     pub fn lengths(&self, model: Sym) -> Vec<u64> {
         self.entries.iter().filter(|entry| entry.model == model).map(|entry| entry.length).collect()
     }
@@ -358,6 +361,7 @@ impl<'a> PrefixCache<'a> {
     }
 }
 
+/// Written tokens by lifetime.
 pub fn written(tokens: u64, class: CacheLifetime) -> Spent {
     match class {
         CacheLifetime::FiveMinutes => Spent { write_5m: tokens, ..Spent::default() },

@@ -26,9 +26,13 @@ use crate::whatif::sim::outcome::verdict;
 #[derive(Clone, PartialEq, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CellRules {
+    /// Borders between sizes of contexts, in tokens.
     pub context_tokens: Vec<u64>,
+    /// Least sessions of a part.
     pub sessions_min: u64,
+    /// Share of false discoveries among parts that are called clear, in percent.
     pub false_discovery_percent: f64,
+    /// How sessions are drawn.
     pub resampling: Resampling,
 }
 
@@ -151,6 +155,7 @@ impl CellJudge<'_> {
     }
 }
 
+/// Which parts requests belong to.
 pub struct RequestParts<'t> {
     timeline: &'t Timeline,
     rules: &'t CellRules,

@@ -165,6 +165,7 @@ pub struct UnforeseenLosses {
     pub upper: f64,
 }
 
+/// The distance and its parts.
 #[derive(Clone, PartialEq, Default, Debug, Serialize)]
 pub struct Distance {
     pub total: Apart,

@@ -150,6 +150,7 @@ pub struct Spread {
     pub sessions: u64,
     /// Sessions that would have cost more.
     pub worse: u64,
+    /// 5th percentile.
     pub p5: f64,
     pub p25: f64,
     pub p50: f64,

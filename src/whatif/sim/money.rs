@@ -26,7 +26,9 @@ const NANO_PER_LISTED_USD: f64 = 1_000.0;
 /// One rate per kind of token, in any unit.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct PerToken {
+    /// Neither read nor written.
     pub input: u64,
+    /// Written for five minutes.
     pub write_5m: u64,
     /// Written for an hour; none where that is not sold.
     pub write_1h: Option<u64>,
@@ -128,6 +130,7 @@ struct PriceList {
 pub struct WebSearchPrice {
     /// Tools that search, at least once in a call.
     pub tools: Vec<String>,
+    /// Dollars of a thousand searches.
     pub usd_per_1000: f64,
     /// Where the price comes from.
     pub source: String,

@@ -13,6 +13,7 @@ use crate::whatif::sim::cost::{Cost, Total};
 use crate::whatif::sim::figures::{CostVerdict, Outcome, RunBill, Sides, Spread, UnloggedCalls};
 use crate::whatif::sim::simulator::{Extra, SimulatedRun, Simulator};
 
+/// What a policy comes to.
 pub fn outcome(timeline: &Timeline, baseline: &SimulatedRun, policy: &SimulatedRun) -> Outcome {
     let [baseline, policy] = SimulatedRun::priced_alike([baseline, policy]);
     let mut cells = OutcomeCells::default();
@@ -141,6 +142,7 @@ pub fn verdict(change: f64, error: f64, interval: Option<(f64, f64)>) -> CostVer
     }
 }
 
+/// What a run costs, session by session.
 pub fn by_session(simulator: &Simulator<'_>, run: &SimulatedRun) -> BTreeMap<u32, Total> {
     run.by(simulator.timeline, |request| simulator.timeline.session_of_chain(request.chain))
 }

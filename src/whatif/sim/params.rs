@@ -243,6 +243,7 @@ pub struct Bias {
     pub leaning: Vec<Leaning>,
 }
 
+/// One approximation.
 #[derive(Clone, PartialEq, Eq, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Leaning {

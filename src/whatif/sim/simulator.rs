@@ -59,6 +59,7 @@ impl Priced {
         Spent { read, write_5m, write_1h, uncached, output }
     }
 
+    /// What they cost.
     pub fn cost(&self) -> Cost {
         let cost = Cost { nano_usd: self.nano_usd.into(), units: self.units.into(), unpriced_tokens: 0 };
         if self.has_price { cost } else { cost.unpriced(&self.spent()) }
@@ -100,6 +101,7 @@ impl SimulatedRun {
         requests.chain(extra)
     }
 
+    /// Everything.
     pub fn total(&self) -> Total {
         self.parts().map(|(_, part)| part).sum()
     }
@@ -159,6 +161,7 @@ pub struct Simulator<'a> {
     pub timeline: &'a Timeline,
     pub sizes: &'a BlockSizes,
     pub cache_rules: &'a CacheRules,
+    /// Prices by symbol.
     pub tariff: Tariff<'a>,
     /// What is known of each request before its bill.
     pub priors: Arc<[Prior]>,
@@ -228,6 +231,7 @@ impl<'a> Simulator<'a> {
         SimulatedRun { requests: run.requests.iter().map(priced).collect(), extra: Vec::new(), ..*run }
     }
 
+    /// Every chain.
     pub fn chains(&self) -> Range<u32> {
         0..self.timeline.chains.len() as u32
     }

@@ -41,20 +41,26 @@ pub enum Estimator {
 #[derive(Clone, PartialEq, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SizeRules {
+    /// Characters per token by kind of block.
     pub chars_per_token: CharsPerToken,
     pub framing: Framing,
+    /// Blocks take at most this many times their estimate from an increment that no tool result explains.
     pub stretch_max: f64,
+    /// Tokens before its first message from which a subagent's first context is taken to hold another chain's.
     pub inherited_tokens_min: u64,
     /// What sizes of blocks were made with.
     #[serde(skip)]
     pub estimator: Estimator,
 }
 
+/// Characters per token.
 #[derive(Clone, PartialEq, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CharsPerToken {
+    /// What people and the client write, and the model's text.
     pub text: f64,
     pub thinking: f64,
+    /// Input of a call, as JSON.
     pub tool_use: f64,
     pub tool_result: f64,
 }
@@ -66,6 +72,7 @@ pub struct Framing {
     pub tool_use: f64,
     pub tool_result: f64,
     pub increment: f64,
+    /// An image or document.
     pub media: f64,
 }
 
@@ -137,6 +144,7 @@ impl SizeRules {
     }
 }
 
+/// Sizes of all blocks of a timeline.
 #[derive(Clone, PartialEq, Debug)]
 pub struct BlockSizes {
     pub rules: SizeRules,
@@ -156,6 +164,7 @@ pub struct BlockSizes {
 }
 
 impl BlockSizes {
+    /// Sizes by an estimator.
     pub fn new(timeline: &Timeline, estimator: Estimator, rules: &SizeRules) -> Self {
         let priors: Arc<[Prior]> = priors::learn(timeline, rules, CacheLifetime::FiveMinutes).into();
         let rules = SizeRules { estimator, ..rules.clone() };

@@ -61,6 +61,7 @@ impl Occasion {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Unforeseen {
     pub place: Where,
+    /// What else stood before it.
     pub occasion: Occasion,
     /// Requests at such a place before this one, and those of them that had lost it.
     pub at_place: Portion,
@@ -88,6 +89,7 @@ impl Unforeseen {
     }
 }
 
+/// Losses so far.
 #[derive(Default)]
 pub struct LossesSoFar {
     places: BTreeMap<Where, Portion>,

@@ -135,6 +135,7 @@ fn answers(simulator: &Simulator<'_>) -> UnloggedCalls {
     simulator.timeline.counted().filter(|(_, request)| request.context() > 0).map(longer).sum()
 }
 
+/// Its title.
 pub const TITLE: &str = "not in the log, estimated, and in no figure above";
 
 /// Calls, tokens and cost by kind; nothing where there is nothing.

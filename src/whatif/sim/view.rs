@@ -12,6 +12,7 @@ use crate::logs::timeline::requests::{Occurrence, Timeline};
 use crate::whatif::sim::breakage::detect::Hint;
 use crate::whatif::sim::breakage::rows::BreakClass;
 
+/// What an item of a context is.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum ItemKey {
     /// A block of [`Timeline::blocks`].
@@ -24,11 +25,13 @@ pub enum ItemKey {
 }
 
 impl ItemKey {
+    /// The block, if it is one.
     pub fn block(self) -> Option<u32> {
         if let Self::Block(block) = self { Some(block) } else { None }
     }
 }
 
+/// One item of a context.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Item {
     pub key: ItemKey,
@@ -46,8 +49,10 @@ pub struct Prefix {
     pub edition: u64,
 }
 
+/// A context.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct ContextView {
+    /// Tools and system.
     pub prefix: Prefix,
     /// Messages, in order.
     pub items: Vec<Item>,
@@ -68,6 +73,7 @@ impl ContextView {
         self.items.extend_from_slice(&other.items[from..]);
     }
 
+    /// The item of a block, if it is there.
     pub fn block(&self, block: u32) -> Option<&Item> {
         item_of(&self.items, block)
     }
@@ -95,6 +101,7 @@ pub fn item_of(items: &[Item], block: u32) -> Option<&Item> {
     None
 }
 
+/// Tokens of some items.
 pub fn tokens(items: &[Item]) -> u64 {
     #[cfg(test)]
     items.iter().for_each(|_| crate::base::id::work::step());
@@ -117,6 +124,7 @@ pub struct ExtraCall {
     pub write: u64,
     /// Tokens neither read nor written.
     pub uncached: u64,
+    /// Tokens of the answer.
     pub output: u64,
 }
 
@@ -198,6 +206,7 @@ impl<T> Default for StageJournal<T> {
 }
 
 impl<T: Ord> StageJournal<T> {
+    /// Writes an entry.
     pub fn push(&self, entry: T) {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).push(entry);
     }

@@ -98,6 +98,7 @@ impl Filter {
         }
     }
 
+    /// A stage for the driver.
     pub fn stage(self: &Arc<Self>) -> Box<dyn Stage> {
         Box::new(ToolStage::new(Arc::clone(self) as Arc<dyn Chains>))
     }

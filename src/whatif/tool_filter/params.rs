@@ -12,21 +12,35 @@ use crate::whatif::tools::plan::Expand;
 #[derive(Clone, PartialEq, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Params {
+    /// Whether anything is changed at all.
     pub enabled: bool,
+    /// Names of tools that are always shown; a trailing `*` stands for any ending.
     #[serde(deserialize_with = "names")]
     pub always: Vec<String>,
+    /// Who proposes others.
     pub predictor: Predictor,
+    /// Turns that `recency` looks back on.
     pub recency_turns: usize,
+    /// Most tools that `tf-cosine` and `markov` propose.
     pub top_k: usize,
+    /// Least score of `tf-cosine`, 0 to 1.
     pub min_score: f64,
+    /// Fewest proposed tools.
     pub min_tools: usize,
+    /// Most proposed tools.
     pub max_tools: Option<usize>,
+    /// Leave models with a prompt cache alone.
     pub skip_cacheable: bool,
+    /// Whether the model can ask for tools.
     pub fallback: bool,
+    /// How missed tools come back.
     pub expand: Expand,
+    /// Retries per request.
     pub max_retries: u32,
     pub learn: bool,
+    /// What requests after the first of a turn are shown.
     pub continuation: Continuation,
+    /// Longest description, in code points.
     pub description_chars: Option<usize>,
     pub system_tokens: Option<u64>,
     pub catalog: CatalogParams,
@@ -36,6 +50,7 @@ pub struct Params {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize)]
 #[serde(deny_unknown_fields, expecting = "a table")]
 pub struct CatalogParams {
+    /// Sizes of a file count only where the static prefix could hold them.
     pub timeline: bool,
 }
 
@@ -125,11 +140,16 @@ pub(crate) fn names<'de, D: Deserializer<'de>>(deserializer: D) -> std::result::
 /// Constants of the policy (`rules/policies/tool_filter.toml` beside its parameters).
 #[derive(Clone, PartialEq, Debug, Deserialize)]
 pub struct Rules {
+    /// Other names of tools.
     pub aliases: BTreeMap<String, String>,
     pub fallback: Fallback,
+    /// What asking costs.
     pub retry: Retry,
+    /// How queries are made.
     pub query: Query,
+    /// Prices for the rule of thumb.
     pub break_even: FilterPrices,
+    /// The table of what a list covers.
     pub coverage: CoverageRules,
 }
 
@@ -147,6 +167,7 @@ pub struct Fallback {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Retry {
+    /// Tokens of the asking call and of its answer besides the definition.
     pub framing_tokens: u64,
 }
 
@@ -154,6 +175,7 @@ pub struct Retry {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Query {
+    /// Stored messages, the current one among them.
     pub stored_messages: usize,
 }
 
@@ -162,6 +184,7 @@ pub struct Query {
 #[serde(deny_unknown_fields)]
 pub struct FilterPrices {
     pub read_u20: u64,
+    /// A write for five minutes.
     pub write_5m_u20: u64,
     pub write_1h_u20: u64,
 }
@@ -170,6 +193,8 @@ pub struct FilterPrices {
 #[derive(Clone, PartialEq, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CoverageRules {
+    /// Turns looked back on.
     pub recency_turns: Vec<u32>,
+    /// What other logs came to.
     pub elsewhere: CoverageElsewhere,
 }

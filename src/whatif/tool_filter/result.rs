@@ -29,6 +29,7 @@ pub struct ProposalAccuracy {
     pub recall: Portion,
     /// The same without tools that are always shown.
     pub precision_rest: Portion,
+    /// The same without tools that are always shown.
     pub recall_rest: Portion,
 }
 
@@ -109,7 +110,9 @@ pub struct Unexplained {
     pub chains: u64,
     /// Least, median (the lower one) and greatest difference, in tokens.
     pub min: u64,
+    /// See `min`.
     pub median: u64,
+    /// See `min`.
     pub max: u64,
     /// Chains whose prefix is smaller than the definitions alone: they cannot all have been sent.
     pub too_small: u64,
@@ -137,6 +140,7 @@ pub struct ToolFilter {
     pub misses: Portion,
     /// Tool-using turns with a miss.
     pub turns_missed: Portion,
+    /// Extra requests.
     pub retries: u64,
     /// Misses that nothing made good.
     pub unrecovered: u64,
@@ -147,6 +151,7 @@ pub struct ToolFilter {
     pub break_even: Option<BreakEven>,
     /// How well the catalog explains the prefix.
     pub unexplained: Option<Unexplained>,
+    /// What the reader should know.
     pub notes: Vec<String>,
 }
 
@@ -180,6 +185,7 @@ fn by_turns<S: Serializer>(rows: &BTreeMap<u32, RecencyCoverage>, serializer: S)
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CoverageElsewhere {
+    /// Calls covered by the list alone.
     pub calls_pct: f64,
     pub turns_pct: f64,
     /// Tool-using turns with a miss, by [`turns_key`].

@@ -12,8 +12,10 @@ use crate::whatif::catalog::read::MCP_PREFIX;
 use crate::whatif::catalog::{Catalog, DefinitionSource, SizeFormula, ToolDefinition};
 use crate::whatif::tools::{ToolSet, Tools};
 
+/// One tool.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Tool {
+    /// What is known about it.
     pub definition: ToolDefinition,
     /// Tokens of its definition; none where its text is not what a client sends.
     pub tokens: Option<u64>,
@@ -73,10 +75,12 @@ impl Inventory {
         &self.uses[range.start as usize..range.end as usize]
     }
 
+    /// Calls of several requests.
     pub fn uses_of(&self, requests: Range<u32>) -> impl Iterator<Item = ListedCall> + '_ {
         requests.flat_map(|request| self.uses(request).iter().copied())
     }
 
+    /// Every tool.
     pub fn all(&self) -> ToolSet {
         (0..self.tools.len() as u32).collect()
     }
@@ -97,6 +101,7 @@ impl Inventory {
         (!unknown.is_empty()).then(|| format!("no tool has these names of `always`: {}", unknown.join(", ")))
     }
 
+    /// The tool of this name.
     pub fn find(&self, name: &str) -> Option<u32> {
         self.tools.iter().position(|tool| tool.definition.name == name).map(|index| index as u32)
     }
@@ -132,6 +137,7 @@ impl Inventory {
         sizes
     }
 
+    /// The tools that each project used.
     pub fn used_by_project(&self, timeline: &Timeline) -> BTreeMap<Id, ToolSet> {
         let mut used = BTreeMap::<Id, ToolSet>::new();
         for chain in &timeline.chains {

@@ -34,7 +34,9 @@ pub struct Tools {
     pub provider: Option<Provider>,
     /// Words of built-in tools.
     pub shipped: Catalog,
+    /// Sizes of definitions.
     pub rules: CatalogRules,
+    /// Words that do not count.
     pub stop: StopWords,
 }
 

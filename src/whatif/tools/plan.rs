@@ -45,6 +45,7 @@ pub struct Handling {
     pub proposed: (usize, Option<usize>),
     /// Whether every tool is shown where nothing is allowed or nothing that is allowed exists; else none is.
     pub all_if_empty: bool,
+    /// How misses are made good.
     pub expand: Expand,
     /// Whether there is a tool to ask for others with, and how often it may be used per request.
     pub retries: u32,
@@ -99,11 +100,13 @@ impl ToolPlan {
         Self { turns, steps }
     }
 
+    /// The step of a request of this chain.
     pub fn step(&self, request: u32) -> &ToolRequest {
         let first = self.turns[0].start;
         &self.steps[(request - first) as usize]
     }
 
+    /// Steps of a turn.
     pub fn steps_of(&self, turn: &Range<u32>) -> &[ToolRequest] {
         let first = self.turns[0].start;
         &self.steps[(turn.start - first) as usize..(turn.end - first) as usize]

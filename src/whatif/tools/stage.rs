@@ -26,6 +26,7 @@ pub struct Definitions {
     pub fallback: u64,
     /// By tool: tokens that a shorter description saves where the definition is sent.
     pub trimmed: Vec<u64>,
+    /// How misses are made good.
     pub expand: Expand,
     /// Tokens of a call that asks for a definition and of its answer besides the definition.
     pub framing_tokens: u64,

@@ -21,6 +21,7 @@ use crate::telemetry::log::EventLog;
 use crate::whatif::client::actual::{ActualChange, HistoryRules, JointChange, ReachedProjects, SettingChange, actual};
 use crate::whatif::sim::money::Prices;
 
+/// All that was recorded.
 pub fn recorded(path: &Path, args: &history::Args, context: &mut Context<'_>) -> Result<EventLog> {
     // The journal can be read whatever has become of the configuration.
     let file = load_config(path, false).unwrap_or_else(|_| SettingsFile::missing(path));

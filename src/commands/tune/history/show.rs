@@ -147,6 +147,7 @@ fn came_words(row: &HistoryRow<'_>, came: &ActualChange, journal: Option<&Path>)
     }
 }
 
+/// The changed keys, one a row.
 pub(super) fn keys(rows: &[HistoryRow<'_>]) -> Table {
     TableBuilder::of(rows.iter().flat_map(|row| row.entry.changes.iter().map(|change| (row.entry, change))))
         .text("id", |(entry, _)| entry.id.clone())

@@ -163,6 +163,7 @@ impl Telling<'_> {
         }
     }
 
+    /// Where a finding holds.
     pub(super) fn place(&self, finding: &BillFinding) -> String {
         let sessions = counted(finding.sessions, "session");
         let words = |by: &str, names: &str| match by {

@@ -17,10 +17,12 @@ use crate::whatif::sim::view::{ContextView, Given, Item, Noticed, RequestMoment,
 
 /// The detectors over one timeline. Made once; every request is looked at by itself, in any order.
 pub struct Detectors<'a> {
+    /// What was asked and answered.
     pub timeline: &'a Timeline,
     /// Sizes of [`Timeline::blocks`], one each.
     pub tokens: &'a [u32],
     pub thresholds: &'a BreakageThresholds,
+    /// Which calls are about which files.
     pub files: Files,
 }
 
@@ -152,6 +154,7 @@ pub fn dangling(timeline: &Timeline, request: u32, hints: &[Hint], sent: &Contex
 /// Collects the breaks of a run.
 pub struct BreakWatch<'a> {
     detectors: &'a Detectors<'a>,
+    /// What broke, request by request.
     pub breaks: Vec<Break>,
     /// Whether halves of calls are looked for that lost the other half: that looks at what changed of every context.
     pub with_pairs: bool,

@@ -32,6 +32,7 @@ pub enum Access {
 
 /// Calls on files, call by call parallel to [`Timeline::calls`].
 pub struct Files {
+    /// What a call does.
     pub access: Vec<Access>,
     before: Vec<u32>,
     /// Block of the newest result of reading the same file before a call, or [`NONE`].

@@ -13,10 +13,13 @@ pub use detect::{BreakWatch, Detectors};
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct BreakageThresholds {
+    /// Which tools are about files.
     pub tools: FileTools,
     pub report: ReportNumbers,
+    /// Rows of the table of ages.
     pub ages: AgeNumbers,
     pub risk: Vec<RiskPoint>,
+    /// What real logs are held against.
     pub bars: BreakageBars,
 }
 
@@ -24,7 +27,9 @@ pub struct BreakageThresholds {
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FileTools {
+    /// Give the text of a file.
     pub read: Vec<String>,
+    /// Need the text of a file.
     pub edit: Vec<String>,
 }
 
@@ -32,7 +37,9 @@ pub struct FileTools {
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ReportNumbers {
+    /// Examples per class.
     pub examples_max: usize,
+    /// Tool calls after a compaction within which a break is put down to it.
     pub calls_after: usize,
 }
 
@@ -40,6 +47,7 @@ pub struct ReportNumbers {
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct AgeNumbers {
+    /// Lower ends of the rows, ascending, in human turns.
     pub from: Vec<u32>,
 }
 
@@ -48,6 +56,7 @@ pub struct AgeNumbers {
 #[serde(deny_unknown_fields)]
 pub struct RiskPoint {
     pub kept_turns: u32,
+    /// Share of edits at risk on the reference corpus, in percent.
     pub expected_percent: f64,
 }
 

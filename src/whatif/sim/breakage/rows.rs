@@ -92,6 +92,7 @@ impl BreakClass {
     }
 }
 
+/// One break.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Break {
     /// Index of the request whose answer shows it.
@@ -129,6 +130,7 @@ pub struct BreakExample {
     pub record: String,
 }
 
+/// The breaks of one class.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct ClassCount {
     pub class: BreakClass,
@@ -149,6 +151,7 @@ pub struct ClassCount {
     pub examples: Vec<BreakExample>,
 }
 
+/// All breaks of a replay.
 #[derive(Clone, PartialEq, Default, Debug, Serialize)]
 pub struct Breakage {
     /// Classes with at least one event, in the order of [`BreakClass::ALL`].
@@ -162,6 +165,7 @@ pub struct Breakage {
 }
 
 impl Breakage {
+    /// Events of a class.
     pub fn events(&self, class: BreakClass) -> u64 {
         self.classes.iter().find(|count| count.class == class).map_or(0, |count| count.events)
     }
