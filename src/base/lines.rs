@@ -48,8 +48,17 @@ pub struct LineReader<'b, R> {
 impl<'b, R: Read> LineReader<'b, R> {
     /// Lines of `source`.
     pub fn new(source: R, buffer: &'b mut LineBuffer) -> Self {
-        let (start, end, scanned, ended, failed, large, offset) = Default::default();
-        Self { source, buffer: &mut buffer.bytes, start, end, scanned, ended, failed, large, offset }
+        Self {
+            source,
+            buffer: &mut buffer.bytes,
+            start: 0,
+            end: 0,
+            scanned: 0,
+            ended: false,
+            failed: None,
+            large: None,
+            offset: 0,
+        }
     }
 
     /// Offset in the stream of the next line.

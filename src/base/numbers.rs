@@ -75,10 +75,12 @@ pub fn usd(value: f64) -> String {
 pub fn signed(value: f64, decimals: usize) -> String {
     let text = format!("{:.decimals$}", value.abs());
     let is_nothing = text.chars().all(|digit| matches!(digit, '0' | '.'));
-    let sign = match value < 0.0 {
-        _ if is_nothing => "",
-        true => "−",
-        false => "+",
+    let sign = if is_nothing {
+        ""
+    } else if value < 0.0 {
+        "−"
+    } else {
+        "+"
     };
     format!("{sign}{text}")
 }

@@ -67,9 +67,9 @@ pub fn write_members<'a>(members: impl IntoIterator<Item = &'a (String, Json)>, 
     for (key, value) in members {
         let is_odd = key.starts_with(['#', '`', '|']) || key.contains(": ");
         if is_odd {
-            write_string(key, out)
+            write_string(key, out);
         } else {
-            write_name(key, out)
+            write_name(key, out);
         }
         out.push(':');
         if *value != Json::Null {

@@ -152,6 +152,8 @@ value!(
 
 /// What a column has of a row, and how the row gets it back.
 type ColumnField<R, T> = (fn(&R) -> T, fn(&mut R, T));
+/// The same of a value that stands as a number.
+type CodedField<R, T> = (fn(&R) -> u8, fn(&mut R, T));
 type Write<R> = Box<dyn Fn(&[&R], &Names) -> ArrayRef>;
 type ReadColumn<R> = Box<dyn Fn(&BatchColumns<'_>, &mut Names, &mut [R]) -> ColumnResult<()>>;
 
@@ -181,7 +183,7 @@ impl<R: Clone + Default + 'static> RowSchema<R> {
         mut self,
         name: &'static str,
         known: fn(u8) -> Option<T>,
-        (get, set): (fn(&R) -> u8, fn(&mut R, T)),
+        (get, set): CodedField<R, T>,
     ) -> Self {
         let write: Write<R> = Box::new(move |rows, names| u8::column(rows.iter().map(|row| get(row)), names));
         let read: ReadColumn<R> = Box::new(move |from, names, rows| {
