@@ -1,7 +1,9 @@
-//! Any statistic as it would have been known until a week, compared with what came after: the only proof that an interval
-//! covers. Sessions stand in the order of their start; a *cut* divides those that were known from those that came later.
+//! Any statistic as it would have been known until a week, compared with what came after: the only proof that an
+//! interval covers. Sessions stand in the order of their start; a *cut* divides those that were known from those that
+//! came later.
 //!
-//! Forecasts are such statistics: made of what was known at its week, each says where a ratio over coming sessions will lie.
+//! Forecasts are such statistics: each is made of what was known at its week and says where a ratio over sessions will lie in
+//! sessions to come, as wide as the past asks for.
 
 use std::collections::BTreeMap;
 
@@ -83,8 +85,8 @@ pub struct ForecastCoverage {
 /// What of that is of one thing that hangs together, by its number: of one session, one pair of tools, one week.
 pub type JudgedCluster = (u64, SessionTrials);
 
-/// The interval of the share that held, whole clusters drawn with replacement. Of clusters without a miss or without a hit all
-/// draws are the same, however few they are: then Wilson's over clusters. One cluster says nothing of others.
+/// The interval of the share that held, whole clusters drawn with replacement. Of clusters without a miss or without a hit all draws
+/// are the same, however few they are: then Wilson's over clusters. One cluster says nothing of others.
 pub fn over_clusters(clusters: &[SessionTrials], resampling: &Resampling) -> Option<(f64, f64)> {
     let (lower, upper) = interval(clusters, resampling)?;
     let count = clusters.iter().filter(|(_, judged)| *judged > 0).count() as f64;
@@ -113,8 +115,8 @@ pub struct PromiseCoverage {
 }
 
 impl PromiseCoverage {
-    /// Runs a statistic: `judge` says for a cut how much it would have said and how much of that held, cluster by cluster. What
-    /// came later is judged in several weeks, so the interval is over clusters, each with all its weeks.
+    /// Runs a statistic: `judge` says for a cut how much it would have said and how much of that held, cluster by cluster. What came
+    /// later is judged in several weeks, so the interval is over clusters, each with all its weeks.
     pub fn of(
         (statistic, unit): (&str, &str),
         promise: Promise,
@@ -225,8 +227,8 @@ pub fn ahead(known: &[SessionEffect], coming: usize, resampling: &Resampling) ->
     Some((told, [at_share(&apart, TAIL)?.min(0.0), at_share(&apart, 1.0 - TAIL)?.max(0.0)]))
 }
 
-/// The forecasts of all attempts, in the order of their weeks. Each interval is stretched until it would have held 95 in 100 of
-/// the forecasts of which was known by then what came of them.
+/// The forecasts of all attempts, in the order of their weeks. Each interval is stretched until it would have held 95 in 100 of the forecasts
+/// of which was known by then what came of them.
 pub fn forecasts(attempts: &[ForecastWeek], resampling: &Resampling) -> Vec<(i64, Forecast)> {
     let mut out: Vec<(i64, Forecast)> = Vec::new();
     let mut past: Vec<(i64, f64)> = Vec::new();
@@ -304,8 +306,8 @@ pub fn at_share<T: Copy>(sorted: &[T], share: f64) -> Option<T> {
     sorted.get(rank.min(sorted.len()).checked_sub(1)?).copied()
 }
 
-/// A range in which the next of exchangeable values lies at least so often (split conformal prediction): so many ranks off
-/// either end. None while there are too few values for it.
+/// A range in which the next of exchangeable values lies at least so often (split conformal prediction): so many ranks off either end.
+/// None while there are too few values for it.
 pub fn next_within(values: &[f64], share: f64) -> Option<(f64, f64)> {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);

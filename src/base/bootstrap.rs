@@ -1,9 +1,10 @@
 //! Intervals over sessions: what would have come out had other sessions of the same kind been recorded.
 //!
 //! Calls of one session are not independent, so a binomial interval over calls is too narrow. The bootstrap draws whole
-//! sessions. A few sessions are most of a bill, and samples vary less than what was not recorded would: ends are taken in units
-//! of each sample's own standard error (the bootstrap-t of Efron 1982; Efron and Tibshirani 1993, 12.5). It is deterministic:
-//! the generator is SplitMix64 (Steele, Lea and Flood 2014) with a given seed, and sessions are in a fixed order.
+//! sessions. A few sessions are most of a bill, and samples vary less than what was not recorded would: ends are taken in
+//! units of each sample's own standard error (the bootstrap-t of Efron 1982; Efron and Tibshirani 1993, 12.5). It is
+//! deterministic: the generator is SplitMix64 (Steele, Lea and Flood 2014) with a given seed, and sessions stand in a fixed
+//! order.
 
 use rayon::prelude::*;
 
@@ -24,8 +25,8 @@ pub type SessionTrials = (u64, u64);
 /// What a 95 % interval leaves out on either side.
 pub const TAIL: f64 = 0.025;
 
-/// How often an interval over so many sessions held, in a hundred: samples of real sessions, held against the change of the
-/// whole bill over all of them (means of windows of compaction and of policies; docs/policies.md, "The interval").
+/// How often an interval over so many sessions held, in a hundred: samples of real sessions, held against the change of the whole
+/// bill over all of them (means of windows of compaction and of policies; docs/policies.md, "The interval").
 const HELD: [(u64, u32); 5] = [(5, 57), (8, 63), (20, 78), (41, 86), (57, 90)];
 /// From so many sessions on an interval holds about as often as it says.
 const HOLDS_FROM: u64 = 80;
@@ -85,7 +86,8 @@ impl RatioSums {
     }
 }
 
-/// Both ends of the 95 % interval of the share of successes; none without trials. Sessions without trials say nothing.
+/// Both ends of the 95 % interval of the share of successes; none without trials. Sessions without trials do not count:
+/// they say nothing about the share.
 pub fn interval(sessions: &[SessionTrials], resampling: &Resampling) -> Option<(f64, f64)> {
     let trials = sessions.iter().filter(|(_, trials)| *trials > 0);
     let sessions: Vec<(f64, f64)> = trials.map(|&(successes, trials)| (successes as f64, trials as f64)).collect();
@@ -125,8 +127,9 @@ fn ratio_interval(
     Some((lower.min(ratio), upper.max(ratio)))
 }
 
-/// Both ends of an interval of an estimate with this standard error, by what samples gave, each with its own; or none. The
-/// error of a sample is [`OWN_ERROR_MIN`] of that of the estimate at least, [`ALIKE_ERROR`] of it where there is none.
+/// Both ends of an interval of an estimate with this standard error, from what samples gave, each with its own; none without
+/// samples. The error of a sample is [`OWN_ERROR_MIN`] of that of the estimate at least, and [`ALIKE_ERROR`] of it where there
+/// is none.
 pub fn studentised(
     estimate: f64,
     error: f64,

@@ -1,4 +1,5 @@
-//! The data files of `rules/`: compiled in, or read from `--rules-dir`. They are read through [`Data`] and cited by their path.
+//! The data files of `rules/`: compiled in, or read from `--rules-dir`. Whoever needs one reads it through [`Data`], and
+//! cites it by the path that it was read from.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -26,7 +27,8 @@ static SHIPPED: LazyLock<BTreeMap<&str, &str>> = LazyLock::new(|| {
     texts.filter(|(name, _)| name.ends_with(".toml")).collect()
 });
 
-/// Whether a directory cannot override a file: a configuration means the same for everybody, and what was published stays.
+/// Whether a directory cannot override a file: what a configuration means is the same for everybody, and what was
+/// published stays as it was.
 fn is_fixed(name: &str) -> bool {
     name.starts_with("settings/") || name == PUBLISHED_ANNOTATIONS
 }

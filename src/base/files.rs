@@ -29,15 +29,18 @@ const PIECE_BYTES: usize = 1 << 17;
 pub enum WriteStep {
     /// Opening a file or a directory to read it.
     Open,
+    /// Reading bytes.
     #[cfg(test)]
     Read,
     /// Making a file, or opening one to write.
     Create,
+    /// Writing bytes.
     Write,
     /// Waiting until bytes are on the disk.
     Sync,
     /// Putting one file in the place of another.
     Rename,
+    /// Making a directory.
     MakeDir,
 }
 
@@ -97,7 +100,8 @@ pub fn read_to_string(path: &Path) -> Result<String> {
     String::from_utf8(read(path)?).map_err(|_| Error::new(ErrorKind::InvalidData, "stream did not contain valid UTF-8"))
 }
 
-/// The content of a file that devboy keeps for itself: not read through a symbolic link. An error if it is one, or not regular.
+/// The content of a file that devboy keeps for itself: not read through a symbolic link. An error if it is a link or no
+/// regular file.
 pub fn read_own(path: &Path) -> Result<Vec<u8>> {
     whole(open_own(path)?)
 }
@@ -157,7 +161,8 @@ pub fn write_new(path: &Path, bytes: &[u8]) -> Result<()> {
     written.inspect_err(|_| remove(path))
 }
 
-/// Makes a file with this content, unless there is one by then: that one stays. `temporary` and failures are as in [`replace`].
+/// Makes a file with this content, unless there is one by then: that one stays. `temporary` is as in [`replace`]. If
+/// the disk refuses, nothing lies beside the file.
 pub fn keep_first(path: &Path, temporary: &Path, bytes: &[u8]) -> Result<()> {
     write_new(temporary, bytes)?;
     // Unlike a rename, a link never takes the place of what is there.
@@ -181,7 +186,8 @@ pub fn replace(path: &Path, temporary: &Path, bytes: &[u8]) -> Result<()> {
     Ok(())
 }
 
-/// A file that is not in use yet and is written piece by piece. What is not [`Growing::finish`]ed is removed.
+/// A file that is not in use yet and is written piece by piece, so that it need not be in memory as a whole. What is not
+/// [`Growing::finish`]ed is removed.
 pub struct Growing {
     file: File,
     path: PathBuf,
@@ -359,8 +365,8 @@ fn exposed(_: &Metadata) -> Option<&'static str> {
     None
 }
 
-/// Whether terminals show colours without being asked to, by what variables say. One without a name, or named "dumb", shows
-/// their codes as they are. So does a console of Windows, unless it is a newer one or another system's.
+/// Whether terminals show colours without being asked to, by what variables say. One without a name, or named "dumb", shows their
+/// codes as they are. So does a console of Windows, unless it is a newer one or another system's.
 pub fn shows_colours(variable: impl Fn(&str) -> Option<OsString>) -> bool {
     shows_colours_on(cfg!(windows), variable)
 }
@@ -371,8 +377,8 @@ pub fn shows_colours_on(is_windows: bool, variable: impl Fn(&str) -> Option<OsSt
     is_named || is_windows && ["WT_SESSION", "ANSICON"].into_iter().any(|name| variable(name).is_some())
 }
 
-/// One name for a file, whatever links lead to its directory. On Windows it is as it was given, from the root on: names there
-/// that are resolved are no names for people.
+/// One name for a file, whatever links lead to its directory. On Windows it is as it was given, from the root on: names there that are
+/// resolved are no names for people.
 pub fn one_name(path: &Path) -> PathBuf {
     let absolute = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
     let directory = absolute.parent().filter(|_| cfg!(unix)).and_then(|parent| parent.canonicalize().ok());
@@ -447,8 +453,8 @@ fn or_link(path: &Path, cause: Error) -> Error {
     no_link(path).err().unwrap_or(cause)
 }
 
-/// Refuses a link before it is opened, where opening cannot be told not to follow it. Files that a synchroniser keeps elsewhere
-/// are no links, although they are reparse points, too.
+/// Refuses a link before it is opened, where opening cannot be told not to follow it. Files that a synchroniser keeps elsewhere are
+/// no links, although they are reparse points, too.
 fn no_link_here(path: &Path) -> Result<()> {
     if cfg!(unix) { Ok(()) } else { no_link(path) }
 }

@@ -1,7 +1,8 @@
 //! A cursor over JSON bytes that descends where the caller wants it to and skips the rest without materialising it.
 //!
-//! Skipping is one pass that checks the structure (so a torn or glued record is noticed where it happens) but not the spelling
-//! of escapes inside strings that nobody reads. Nesting is followed with a bit stack: no input can overflow the call stack.
+//! Skipping is one pass that checks the structure (so a torn or glued record is noticed where it happens) but not the
+//! spelling of escapes inside strings that nobody reads. Nesting is followed with a bit stack, never with recursion, so
+//! no input can overflow the call stack.
 
 use std::borrow::Cow;
 
@@ -40,6 +41,7 @@ pub enum JsonKind {
     Object,
     Array,
     String,
+    /// `true` or `false`
     Bool,
     Null,
     Number,
@@ -88,7 +90,8 @@ const ESCAPE_BYTES_MAX: usize = 12;
 
 /// Receives a decoded string piece by piece.
 pub trait TextSink {
-    /// More text, in UTF-8; a piece may end within a character. Half a UTF-16 pair is a piece of its own (three bytes, WTF-8).
+    /// More text, in UTF-8; a piece may end within a character. Half a UTF-16 pair is a piece of its own, in its three-byte
+    /// form (WTF-8).
     fn push(&mut self, piece: &[u8]);
     /// Half a UTF-16 pair was seen (and pushed).
     fn lone_surrogate(&mut self) {}
@@ -177,7 +180,8 @@ impl<'a> Cursor<'a> {
         })
     }
 
-    /// Steps into an object or array that begins here. The answer, true, is the `first` of the steps to its members.
+    /// Steps into an object or array whose opening bracket stands here. The answer is true: `first`, which steps from one
+    /// member to the next take.
     pub fn enter(&mut self) -> JsonResult<bool> {
         self.skip_space();
         if !matches!(self.peek()?, b'{' | b'[') {
@@ -319,7 +323,8 @@ impl<'a> Cursor<'a> {
         Ok(self.since(start))
     }
 
-    /// The number here if it is spelled as nearly all are: in digits that cannot overflow. Else the cursor stays where it is.
+    /// The number that stands here if it is spelled as nearly all are: digits alone, as many as cannot overflow. Else the
+    /// cursor stays where it is.
     #[inline]
     pub fn plain_number(&mut self) -> Option<i64> {
         let (mut number, mut digits) = (0, 0);
@@ -449,8 +454,12 @@ struct Nesting {
 impl Nesting {
     fn push(&mut self, object: bool) -> JsonResult<()> {
         let word = self.bits.get_mut(self.depth / 64).ok_or(JsonFault::TooDeep)?;
-        let place = self.depth % 64;
-        *word = *word & !(1 << place) | u64::from(object) << place;
+        let mask = 1 << (self.depth % 64);
+        if object {
+            *word |= mask;
+        } else {
+            *word &= !mask;
+        }
         self.depth += 1;
         Ok(())
     }
@@ -476,10 +485,19 @@ const HELD_BYTES: usize = 1024;
 /// What an escape of two bytes stands for, by its second one; 0 for none.
 const ESCAPES: [u8; 256] = {
     let mut escapes = [0; 256];
-    let (letters, plain) = (b"nt\"\\/rbf", b"\n\t\"\\/\r\x08\x0c");
+    let pairs = [
+        (b'n', b'\n'),
+        (b't', b'\t'),
+        (b'"', b'"'),
+        (b'\\', b'\\'),
+        (b'/', b'/'),
+        (b'r', b'\r'),
+        (b'b', b'\x08'),
+        (b'f', b'\x0c'),
+    ];
     let mut place = 0;
-    while place < letters.len() {
-        escapes[letters[place] as usize] = plain[place];
+    while place < pairs.len() {
+        escapes[pairs[place].0 as usize] = pairs[place].1;
         place += 1;
     }
     escapes

@@ -66,7 +66,8 @@ impl<'b, R: Read> LineReader<'b, R> {
         self.offset
     }
 
-    /// The next line; `None` at the end of the stream. If the source fails, it does so after the whole lines that came before.
+    /// The next line; `None` at the end of the stream. If the source fails, it does so after the whole lines that came
+    /// before.
     pub fn next_line(&mut self) -> std::io::Result<Option<ReadLine<'_>>> {
         loop {
             if let Some(length) = memchr(b'\n', &self.buffer[self.scanned..self.end]) {
@@ -147,7 +148,8 @@ impl<'b, R: Read> LineReader<'b, R> {
         }
     }
 
-    /// Drops what is held and reads on to behind the next line feed (true), to the end, or until the offset `limit` is passed.
+    /// Drops what is held and reads on to behind the next line feed (true), to the end of the stream, or until the
+    /// offset `limit` is passed.
     pub fn pass_over(&mut self, limit: u64) -> std::io::Result<bool> {
         self.offset += (self.end - self.start) as u64;
         loop {

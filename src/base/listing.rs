@@ -1,4 +1,5 @@
-//! Rows of any aggregate as named, typed columns: CSV, JSON, Markdown and Parquet are written from them and cannot disagree.
+//! Rows of any aggregate as named, typed columns: what CSV, JSON, Markdown and Parquet are all written from, so that the
+//! forms cannot disagree.
 
 use crate::base::stats::Share;
 

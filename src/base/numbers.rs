@@ -14,7 +14,7 @@ pub fn saturated(number: u64) -> u32 {
     u32::try_from(number).unwrap_or(u32::MAX)
 }
 
-/// The number that digits spell; none of anything else.
+/// The number that at most 18 digits spell; none of anything else. No digit at all spells 0.
 pub fn spelled(digits: &[u8]) -> Option<i64> {
     digits.iter().try_fold(0, |value, byte| byte.is_ascii_digit().then(|| value * 10 + i64::from(byte - b'0')))
 }

@@ -1,4 +1,5 @@
-//! The names under which things of a user may leave the machine: what is shared has no others, and nothing else makes them.
+//! The names under which things of a user may leave the machine: what is made to be shared has no others, and nothing
+//! else makes them.
 //!
 //! A pseudonym is keyed: whoever does not know the secret can neither guess a name nor check a guess. People who share a
 //! secret (`DEVBOY_TEAM_SECRET`) have the same pseudonyms; else it is that of the lake.
@@ -77,7 +78,8 @@ impl Pseudonyms {
     }
 
     /// The name of a tool without the name of its MCP server: `mcp__gitlab__get_issue` becomes `mcp__p9d96d90c1a2b__get_issue`,
-    /// `mcp__gitlab` becomes `mcp__p9d96d90c1a2b`. The verb stays. A server named like a pseudonym gets one, too.
+    /// `mcp__gitlab` becomes `mcp__p9d96d90c1a2b`. The verb stays, since it says what the tool does. A server whose name looks
+    /// like a pseudonym gets one like any other.
     pub fn tool(&self, tool: &str) -> String {
         renamed(tool, |server| format!("p{}", self.digits(server)))
     }
@@ -118,7 +120,8 @@ pub fn published_tool(tool: &str) -> String {
     renamed(tool, |server| format!("p{}", &Id::pseudonym(server.as_bytes()).to_string()[..PUBLISHED_DIGITS]))
 }
 
-/// Whether the name of a tool may be a pseudonym. Ask it of recorded names: in a log such a name is the server's own.
+/// Whether the name of a tool may be a pseudonym. It can be asked of names that somebody recorded; in a log such a name is
+/// the server's own.
 pub fn is_pseudonym(tool: &str) -> bool {
     server_and_verb(tool).is_some_and(|(server, _)| {
         let digits = server.strip_prefix('p').unwrap_or_default();

@@ -1,4 +1,5 @@
-//! Hashes on disk are sealed: turned into other numbers of the same width by a permutation that only the lake's secret knows.
+//! Hashes on disk are sealed: turned into other numbers of the same width by a permutation that only the lake's secret
+//! knows.
 //!
 //! The hashes in memory are plain ones, quick to make and the same everywhere; whoever holds them can try words until one
 //! fits, and short texts can even be computed back. What stands on disk is the image of a hash under a keyed permutation
@@ -119,7 +120,8 @@ impl Seal {
     }
 }
 
-/// The secret beside a lake. One without is given one, drawn by the system. An error if the file holds something else.
+/// The secret beside a lake. A lake without a secret is given one, drawn by the system. An error if the file holds
+/// something else.
 pub fn kept_secret(lake: &Path) -> Result<[u8; SECRET_BYTES]> {
     let path = secret_file(lake);
     let stored = match files::read_own(&path) {

@@ -6,7 +6,8 @@
 
 use serde::{Deserialize, Serialize};
 
-/// A two-by-two table by its margins: of `total` trials `row` have the first property, `column` the second, `both` both.
+/// A two-by-two table by its margins: of `total` trials `row` have the first property, `column` the second, and `both`
+/// have both.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TwoByTwo {
     /// Trials with both properties.
@@ -104,8 +105,8 @@ fn stirling(x: f64) -> f64 {
 }
 
 /// Probability that a Poisson variable of this mean is at least `count`, which need not be whole: the regularised lower
-/// incomplete gamma function P(count, mean), by its series below the mean and Lentz's continued fraction above (Press et al.,
-/// §6.2).
+/// incomplete gamma function P(count, mean), by its series below the mean and Lentz's continued fraction above
+/// (Press et al., §6.2).
 pub fn poisson_at_least(count: f64, mean: f64) -> f64 {
     if count <= 0.0 {
         return 1.0;
@@ -139,7 +140,8 @@ pub fn poisson_at_least(count: f64, mean: f64) -> f64 {
     1.0 - front * fraction
 }
 
-/// Benjamini–Hochberg (1995): for each p-value the smallest false discovery rate at which it is a discovery, in order.
+/// Benjamini–Hochberg (1995): for each p-value the smallest false discovery rate at which it is a discovery, in the
+/// order given.
 pub fn benjamini_hochberg(p: &[f64]) -> Vec<f64> {
     let mut order: Vec<usize> = (0..p.len()).collect();
     order.sort_by(|&a, &b| p[a].total_cmp(&p[b]));
@@ -158,7 +160,8 @@ pub fn with_q<R>(rows: &mut [R], p: impl Fn(&R) -> Option<f64>) -> impl Iterator
     rows.iter_mut().filter(move |row| p(row).is_some()).zip(benjamini_hochberg(&tested))
 }
 
-/// Probability of at least `z` under the standard normal distribution (Press et al., relative error below 1.2e-7).
+/// Probability of at least `z` under the standard normal distribution (rational approximation by Press et al., relative
+/// error below 1.2e-7).
 pub fn upper_tail(z: f64) -> f64 {
     const TERMS: [f64; 10] = [
         -1.265_512_23,
@@ -189,8 +192,8 @@ pub fn quantile_above(tail: f64) -> f64 {
     0.5 * (low + high)
 }
 
-/// The same of Student's t with `df` degrees of freedom, from that `z` (Cornish and Fisher's series, which holds from three
-/// degrees on).
+/// The same of Student's t with `df` degrees of freedom, from that `z` (series by Cornish and Fisher; three degrees at
+/// least, below which it does not hold).
 pub fn t_above(z: f64, df: u64) -> f64 {
     let df = df.max(3) as f64;
     let terms = [

@@ -1,5 +1,6 @@
 //! Aggregates over a history: statistics of tools and follow-up edges, as typed rows; shares with their intervals, also of
-//! trials that come in clusters; and how a figure stands to its target: *pass* or *fail* where its whole interval says so.
+//! trials that come in clusters; and how a figure stands to its target: *pass* and *fail* only where its whole interval says
+//! so, else *open*.
 //!
 //! What is seen in one session hangs together, so a session counts for less than its trials (design effect; Kish 1965), and
 //! sessions of long ago may count for less than new ones.
@@ -36,7 +37,8 @@ pub struct ToolStats {
     pub shapes: BTreeMap<u8, u64>,
 }
 
-/// How often one tool followed another at one lag. The unit is the *step*, an API message with its calls, which are concurrent.
+/// How often one tool followed another at one lag. The unit is the *step*, an API message with its calls: parallel calls
+/// of one step are concurrent and no sequence.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct FollowUpCount {
     /// Tool of the earlier step.
@@ -236,7 +238,8 @@ impl Clustered {
         ((kk - 2.0 * p * kn + p * p * nn) * few / plain).max(1.0)
     }
 
-    /// Trials that are worth as much as these if what is to come is as uncertain as what was: the variances of the two add up.
+    /// Trials that are worth as much as these if what is to come is as uncertain as what was: the variances of the two add
+    /// up.
     fn effective(&self) -> f64 {
         self.trials / self.design_effect() / 2.0
     }
@@ -257,7 +260,8 @@ impl Clustered {
         if share >= p || self.trials <= 0.0 {
             return 0.0;
         }
-        // At its lower end the error of the score interval is that of the end. Nothing has none: there it is the share's.
+        // At its lower end the error of the score interval is that of the end. Nothing at all has no error: there the
+        // error of the share itself stands in.
         let at = if share > 0.0 { share } else { p };
         (p - share) / (at * (1.0 - at) / self.effective()).sqrt().max(1e-9)
     }

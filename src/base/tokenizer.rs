@@ -64,7 +64,8 @@ impl Counting {
         bpe.place().map_or(Self::Ratio(ratio), Self::Exact)
     }
 
-    /// Tokens of a text of this size. By a ratio: `ceil(bytes / chars_per_token)`, 0 for the empty text (published formula).
+    /// Tokens of a text of this size. By a ratio: `ceil(bytes / chars_per_token)`, 0 for the empty text (published
+    /// formula).
     pub fn tokens(self, size: &Size) -> u64 {
         match self {
             Self::Exact(place) => size.tokens[place].into(),

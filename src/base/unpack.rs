@@ -1,4 +1,5 @@
-//! Packed files as streams of bounded memory: what unpacks to more than an honest log would is given up, by a name of its own.
+//! Packed files as streams of bounded memory: what unpacks to more than an honest log would is given up before it fills
+//! anything, and by a name of its own.
 
 use std::cell::Cell;
 use std::io::{BufReader, Error, ErrorKind, Read, Result};
@@ -7,8 +8,8 @@ use std::rc::Rc;
 
 use crate::base::damage::Reason;
 
-/// Bytes that any file may unpack to: what a plain file of this size costs, however little was packed. Pieces of plain files
-/// are as large.
+/// Bytes that any file may unpack to: what a plain file of this size costs, however little was packed. A piece of a plain
+/// file is as large.
 const FREE_BYTES: u64 = 16 << 20;
 /// Bytes beyond these that each packed byte may unpack to. Logs of work come to 3 to 10, generated ones without any
 /// variety to 80; a file of one repeated byte to 1,000 (gzip) or 30,000 (zstd).
@@ -72,7 +73,8 @@ fn too_large() -> Error {
     Error::new(ErrorKind::FileTooLarge, "unpacks to more than is read of a packed file")
 }
 
-/// The content of a packed stream. Reading fails where it breaks off or grows too large; see [`Packing::damage`].
+/// The content of a packed stream. An error if a decoder cannot be made. Reading fails where the content breaks off, or
+/// where it grows too large; see [`Packing::damage`].
 pub fn unpack<'s>(packing: Packing, source: impl Read + 's) -> Result<Box<dyn Read + 's>> {
     let packed = Rc::new(Cell::new(0));
     let counted = CountingReader { source, bytes: packed.clone() };

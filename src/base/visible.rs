@@ -8,7 +8,8 @@ use std::path::Path;
 /// The colours of a diff and their end: the only control sequences that devboy itself writes.
 const OWN_CODES: [&str; 4] = ["\x1b[31m", "\x1b[32m", "\x1b[36m", "\x1b[0m"];
 
-/// Whether a character does something instead of being seen: controls, marks of direction, and what has no width.
+/// Whether a character does something instead of being seen: controls, marks that turn the direction of writing, and what
+/// has no width.
 pub fn is_hidden(c: char) -> bool {
     c.is_control()
         || matches!(c,
@@ -23,8 +24,8 @@ pub fn visible(text: &str) -> Cow<'_, str> {
     written_out(text, is_hidden, |out, c| write(out, format_args!("\\u{{{:x}}}", c as u32)))
 }
 
-/// Whether [`visible`] wrote something out, so that this is no longer the name that somebody gave. No API allows a backslash
-/// in the name of a tool.
+/// Whether [`visible`] wrote something out, so that this is no longer the name that somebody gave. No tool of an API may
+/// have a backslash in its name.
 pub fn is_written_out(text: &str) -> bool {
     text.contains("\\u{")
 }

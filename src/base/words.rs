@@ -1,4 +1,5 @@
-//! How a text falls into words: one rule for logs, tool catalogs and stop lists, whose words must hash to the same.
+//! How a text falls into words: one rule for the reader of logs, which keeps hashes only, and for tool catalogs and
+//! stop lists, whose words must hash to the same.
 
 use std::borrow::Cow;
 

@@ -67,6 +67,7 @@ impl Args {
     }
 }
 
+/// A file that was looked through.
 struct AnnotatedOutput {
     path: PathBuf,
     /// Where its annotated form stands; none if it holds no prefetch.

@@ -1,4 +1,5 @@
-//! The command line: commands, shared flags, arguments to exit code; and the completions and manual printed of it.
+//! The command line: which commands there are, the flags they share, and the way from arguments to an exit code; and what
+//! `devboy completions SHELL` and `devboy man` print of it.
 
 use std::ffi::{OsStr, OsString};
 use std::io::{self, Write};
@@ -147,6 +148,7 @@ enum Kept {
     Shared { has_pseudonyms: bool },
 }
 
+/// The arguments of the innermost command.
 fn innermost(mut matches: &ArgMatches) -> &ArgMatches {
     while let Some((_, inner)) = matches.subcommand() {
         matches = inner;
@@ -297,7 +299,8 @@ fn render(command: &clap::Command, page: &mut Vec<u8>) -> Result<()> {
     Ok(())
 }
 
-/// The text of a command in which the page of a subcommand (`devboy-report(1)`, never installed) is a command to type.
+/// The text of a command with what prints the page of each subcommand in place of the name of a page of its own, as
+/// `devboy-report(1)`, which nobody installs.
 fn with_help(text: &str, command: &clap::Command) -> String {
     let name = command.get_display_name().unwrap_or_else(|| command.get_name());
     command.get_subcommands().fold(text.to_owned(), |text, sub| {

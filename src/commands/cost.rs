@@ -78,6 +78,7 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<()> {
     Ok(())
 }
 
+/// The keys, each once.
 fn keys(asked: &[CostKey]) -> Result<Vec<CostKey>> {
     let mut keys: Vec<CostKey> = Vec::new();
     for &key in asked {

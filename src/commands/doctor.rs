@@ -66,10 +66,12 @@ impl ExaminedLine {
 /// What is told of figures alone.
 const COUNTED: [&str; 5] = ["files", "sidecars", "kept", "sessions", "reach"];
 
+/// What an examination found.
 struct Examined {
     lines: Vec<ExaminedLine>,
     /// The relative places that were looked at.
     places: Vec<PathBuf>,
+    /// The logs, if they could be read.
     read: Result<Input>,
     damage: BTreeMap<Reason, Quality>,
 }
@@ -190,6 +192,7 @@ fn examined_config(args: &Args, context: &Context<'_>) -> Option<PathBuf> {
     args.config.clone().or_else(|| context.env.config_file())
 }
 
+/// The settings that say where the pipeline records.
 fn recorded_as(args: &Args, context: &Context<'_>) -> Settings {
     let file = examined_config(args, context).and_then(|path| SettingsFile::load(&path).ok());
     file.and_then(|file| Effective::resolve(&file).ok()).unwrap_or_else(Effective::built_in).settings
@@ -281,6 +284,7 @@ fn odd_settings(file: &ClaudeFile, levers: &Levers) -> BTreeSet<String> {
     levers.all().filter_map(odd).collect()
 }
 
+/// Where the live pipeline may have recorded, and what is there.
 fn recorded(args: &Args, context: &Context<'_>) -> Vec<ExaminedLine> {
     let settings = recorded_as(args, context);
     let place = |place: TelemetryPlace| {

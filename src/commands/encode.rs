@@ -1,4 +1,5 @@
-//! `devboy encode`: one result in every format, with costs and proofs; `devboy decode`: an encoded text read back.
+//! `devboy encode`: the text of one result on standard input, written in every format, with costs and proofs; `devboy decode`:
+//! an encoded text, read back to the text that it stands for.
 
 use std::time::Instant;
 
@@ -127,6 +128,7 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<()> {
     Ok(())
 }
 
+/// Cuts the body to a budget.
 fn fit(args: &Args, request: &BudgetRequest<'_>, counter: &mut Counter, context: &mut Context<'_>) -> Result<()> {
     let BudgetRequest { text, shape, budget, .. } = *request;
     let fitted = budget::fit(request, &mut |text| counter.count(text)).map_err(|unfit| match unfit {
@@ -177,6 +179,7 @@ fn format_named(name: &str) -> Result<&'static encode::Format> {
     encode::find(name).map(|(_, format)| format).ok_or_else(known)
 }
 
+/// The body in one format.
 fn encoded(format: &encode::Format, subject: &Subject<'_>, params: Params) -> Result<String> {
     match encode::attempt(format, subject, params) {
         EncodeAttempt::Proven(text) => Ok(text),

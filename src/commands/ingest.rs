@@ -154,6 +154,7 @@ fn summary(input: &Input, said: &LogsReport) -> Table {
     table
 }
 
+/// What was dropped.
 #[derive(Default)]
 struct Pruned {
     events: u64,
@@ -173,8 +174,10 @@ impl Pruned {
     }
 }
 
-/// Drops what is too old in every place of telemetry. A file written to lately is left until it is quiet: a running
-/// pipeline would go on writing into a file that nobody sees. If the disk refuses, files done before stay done.
+/// Drops what is too old in every place where telemetry is known to be recorded.
+///
+/// A file that was written to lately may belong to a running pipeline, which would go on writing into a file that nobody
+/// sees any more: it is left as it is until it is quiet. If the disk refuses, files done before stay done.
 fn prune(data: &Data, quiet: bool, context: &mut Context<'_>) -> Result<()> {
     let rules = data.parsed::<TelemetryRules>("telemetry.toml")?;
     let limits = RetentionLimits {

@@ -1,4 +1,5 @@
-//! The input that flags ask for, what its user is told of it, and, for money, its requests with their bill and clients.
+//! The input that the flags of a command ask for, what its user is told about it, and what every command about money opens of it:
+//! the requests with their bill, and the client versions that are in use.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -58,7 +59,8 @@ impl QuestionArgs {
         Ok(input)
     }
 
-    /// Arguments that show the same logs; `since` and `until` bound a page that was cut. Shared ones name no place.
+    /// Arguments with which other commands see the same logs; `since` and `until` are the first and last day of a page that was
+    /// cut. In what is shared no place and no name is told.
     pub fn same_logs(&self, since: Option<&str>, until: Option<&str>, is_shared: bool) -> String {
         let days = self.window.days.map(|days| format!("--days {days}"));
         let [since, until] = [self.window.since.as_deref().or(since), self.window.until.as_deref().or(until)];
@@ -79,8 +81,9 @@ impl QuestionArgs {
     }
 }
 
-/// The part that names of projects have to contain. A relative path is resolved from `here`, without the mark of
-/// shortened paths. An error if it has no ASCII letter or digit: any name could contain it.
+/// What the names of projects have to contain. A way that begins here is the path that it leads to; the mark with which reports
+/// shorten a path is no part of it. An error if it could be a part of any name: of other letters than those of ASCII the names
+/// hold nothing.
 fn project_part(text: &str, here: Option<&Path>) -> Result<String> {
     let name = text.strip_prefix('…').unwrap_or(text);
     let begins_here = matches!(Path::new(name).components().next(), Some(Component::CurDir | Component::ParentDir));
@@ -114,9 +117,11 @@ pub fn fields(window: Value, inputs: Value, damage: &BTreeMap<Reason, Quality>, 
     fields
 }
 
+/// An input as commands see it.
 impl Input {
-    /// Finds the logs that `args` ask for and updates what is known of them; `tier` has one bit for each vocabulary
-    /// that the facts of bodies are wanted in. An error if no log can be found; it lists the places looked at.
+    /// Finds the logs that `args` ask for and brings what is known of them up to date; `tier` are the vocabularies in
+    /// which the facts about bodies are wanted, one bit each, 0 for none. Who will ask for [`Input::timeline`], too, says in
+    /// which detail. An error if no log can be found; the error lists the places looked at.
     pub fn read(
         args: &InputArgs,
         window: Range<Millis>,
@@ -222,7 +227,8 @@ pub struct BilledLogs {
 }
 
 impl BilledLogs {
-    /// Reads the logs. An error if there are none, no request has usage (unless allowed), or a data file does not fit.
+    /// Reads the logs. An error if there are none, if no request with usage lies in the window (unless `asked` allows
+    /// that), or if a data file does not fit.
     pub fn open(asked: &QuestionArgs, context: &mut Context<'_>) -> Result<Self> {
         let mut input = asked.read(0, Some(TimelineDetail::default()), context)?;
         input.expect_records(&asked.input)?;

@@ -1,4 +1,5 @@
-//! The imperative shell, a file per command: only here is output opened, the clock read and a result printed.
+//! The imperative shell: one file per command, each a table of contents of what it does. Only here are files opened for
+//! output, the clock read and results printed.
 
 pub mod cli;
 

@@ -1,4 +1,5 @@
-//! `devboy planner` (and `replay --planner`): would prefetching have paid, judged by what the agent did next?
+//! `devboy planner` (and `replay --planner`): would prefetching have paid? Plans after every result of the later sessions,
+//! judged by what the agent did next.
 
 use std::path::PathBuf;
 
@@ -162,6 +163,7 @@ fn show(args: &Args, planned: &PlannerReport, input: &Input, context: &mut Conte
     }
 }
 
+/// Shows one row per cell and planner.
 fn show_sweep(
     args: &Args,
     keys: &[String],

@@ -119,6 +119,7 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<()> {
     Ok(())
 }
 
+/// Refuses folders that are not there, and a pool among what is pooled.
 fn check_places(args: &Args) -> Result<()> {
     if let Some(missing) = args.directories.iter().find(|directory| !directory.is_dir()) {
         return Err(Error::failed(format!("there is no directory {}", missing.shown()))

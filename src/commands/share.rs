@@ -1,4 +1,5 @@
-//! `devboy share`: what one person adds to a team's pool, shown before it leaves, with sessions' costs (`--what-if`).
+//! `devboy share`: what one person adds to the pool of a team, shown before it leaves; with `--what-if`, also what every session would
+//! have cost under the settings that the team asks about.
 
 use std::path::{Path, PathBuf};
 
@@ -112,6 +113,7 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<()> {
     tell_why_none(args, &found, &limits, context)
 }
 
+/// What became of the weeks.
 #[derive(Default)]
 struct WrittenWeeks {
     written: usize,
@@ -119,6 +121,7 @@ struct WrittenWeeks {
     without: [u64; 2],
 }
 
+/// Writes the weeks that were not shared before.
 fn write(
     args: &Args,
     (directory, user): (&Path, &str),
@@ -224,9 +227,11 @@ fn user(args: &Args, context: &Context<'_>) -> Result<String> {
     Ok(user)
 }
 
+/// What is asked of the timeline.
 const DETAIL: TimelineDetail = TimelineDetail { tokens: false, words: true, values: false };
 
-/// Costs of sessions under a team's settings (`--what-if`). An error if no log is found or a data file does not fit.
+/// What every session would have cost under the settings that a team asks about (`--what-if`). An error if no log can
+/// be found, or a data file does not fit.
 fn alternatives(
     args: &InputArgs,
     output: &OutputArgs,

@@ -47,7 +47,8 @@ impl Charge {
 }
 
 impl<'a> Bill<'a> {
-    /// `unknown` is the lifetime of writes whose usage does not say it (`class_unknown` of the cache's sheet).
+    /// The bill of a simulation's log. `unknown` is the lifetime of writes whose usage does not say it
+    /// (`class_unknown` of `rules/policies/prompt_cache.toml`).
     pub fn new(workload: &'a Workload, unknown: CacheLifetime) -> Self {
         Self::of(&workload.timeline, &workload.sizes, Tariff::new(&workload.prices, &workload.timeline.names), unknown)
     }

@@ -107,6 +107,7 @@ impl Grouping {
     }
 }
 
+/// Numbers for labels.
 #[derive(Default)]
 struct Numbers {
     known: HashMap<Label, u32>,

@@ -132,7 +132,8 @@ pub fn moments(found: &SessionCost, chosen: &[&SessionRequest]) -> Table {
         .table()
 }
 
-/// Compactions and the misses that lost most, no more than so many, in the order of the clock; and how many there are in all.
+/// Compactions and cache misses, in the order of the clock, and how many there are: compactions and the misses that lost
+/// most, if not all are wanted.
 pub fn events(found: &SessionCost, count: usize) -> (Vec<&SessionRequest>, usize) {
     let mut events: Vec<&SessionRequest> =
         found.moments.iter().filter(|moment| moment.compacted || moment.miss.is_some()).collect();

@@ -11,6 +11,7 @@ use crate::frames::input::Input;
 
 /// Characters of a session's id that tell the sessions of one person apart.
 const ID_CHARS: usize = 8;
+/// Letters of the alphabet.
 const LETTERS: usize = 26;
 
 /// Names by label.

@@ -1,4 +1,5 @@
-//! Hands out desks to the workers that read logs, and collects the facts: each body is studied once, by who meets it first.
+//! Hands out desks to the workers that read logs, and collects the facts: every body is studied once, by the worker that
+//! meets it first.
 
 use std::sync::Mutex;
 

@@ -31,8 +31,8 @@ pub struct BodyAnalyzer {
     long: LongBody,
 }
 
-/// What is known so far of a body over [`STUDIED_BYTES`](crate::logs::body::STUDIED_BYTES). It is counted, neither classified
-/// nor written in other ways: no model is shown one, and every way of writing it would hold it in memory once more.
+/// What is known so far of a body over [`STUDIED_BYTES`](crate::logs::body::STUDIED_BYTES). It is counted, neither classified nor written in other ways: no
+/// model is shown one, and every way of writing it would hold it in memory once more.
 #[derive(Default)]
 struct LongBody {
     sha: Sha256,

@@ -17,6 +17,7 @@ pub struct Encoding {
     pub format: u8,
     /// The recursion depth from which on this size holds; 0 for formats that do not depend on it.
     pub depth: u8,
+    /// Size of the encoded text.
     pub size: Size,
     /// What of the body can be quoted from it.
     pub kept: KeptLines,
@@ -112,7 +113,8 @@ pub fn witness(text: &str) -> u64 {
 pub struct BodyLines {
     /// Witnesses, eight bytes each, little-endian.
     pub witnesses: Box<[u8]>,
-    /// Per stretch its number (0 for one more than the last one, 1 for none, else itself and 2) and its sizes ([`varint`]).
+    /// Per stretch its number (0 for one more than the last one, 1 for none, else itself and 2) and its size in bytes and
+    /// tokens ([`varint`]).
     pub sizes: Box<[u8]>,
 }
 

@@ -1,4 +1,5 @@
-//! Values in the lines and cells of a text: how each is spelled to be read back as what it was; cells of arrays of objects.
+//! Values in the lines and cells of a text: how each is spelled so that it is read back as what it was, and which cells an
+//! array of objects has.
 //!
 //! A value is spelled as one would write it by hand: `null`, booleans and numbers as their literals, containers as compact
 //! JSON, a string as its bare text. A string that would be read as one of the others (`"1"`, `"null"`, `""`) or would not
@@ -59,14 +60,17 @@ pub fn read_name(text: &str) -> Option<String> {
     if !text.starts_with('"') {
         return fits_in_line(text).then(|| text.to_owned());
     }
-    if let Ok(Json::String(name)) = Json::parse(text) { Some(name) } else { None }
+    match Json::parse(text) {
+        Ok(Json::String(name)) => Some(name),
+        _ => None,
+    }
 }
 
-/// Appends the lines `key: value` of some members, with `key:` for `null`. None starts like a heading, a fence or a table row.
+/// Appends the lines `key: value` of some members, with `key:` for `null`. No such line is empty or starts like a
+/// heading, a fence or a table row.
 pub fn write_members<'a>(members: impl IntoIterator<Item = &'a (String, Json)>, out: &mut String) {
     for (key, value) in members {
-        let is_odd = key.starts_with(['#', '`', '|']) || key.contains(": ");
-        if is_odd {
+        if key.starts_with(['#', '`', '|']) || key.contains(": ") {
             write_string(key, out);
         } else {
             write_name(key, out);
@@ -170,7 +174,7 @@ pub fn write_quoted(text: &str, out: &mut String) {
 }
 
 /// Appends a record of CSV, in quotes what holds one of these characters.
-pub fn write_record<'a>(fields: impl Iterator<Item = &'a str>, quoted: &[char], out: &mut String) {
+pub fn write_record<'a, const N: usize>(fields: impl Iterator<Item = &'a str>, quoted: [char; N], out: &mut String) {
     for (index, field) in fields.enumerate() {
         out.push_str(if index > 0 { "," } else { "" });
         if field.contains(quoted) { write_quoted(field, out) } else { out.push_str(field) }

@@ -76,7 +76,8 @@ pub fn near_size() -> Size {
     size_of(NEAR_FRAME)
 }
 
-/// What a reference to lines costs beside the name. Numbers cost a token for every three digits in both vocabularies.
+/// What a reference to lines that were shown costs beside the name. Numbers cost a token for every three digits in both
+/// vocabularies.
 pub fn range_size(first: u32, last: u32) -> Size {
     let digits = |number: u32| number.checked_ilog10().unwrap_or(0) + 1;
     let mut size = size_of(RANGE_FRAME);

@@ -230,8 +230,9 @@ fn half_is_hex(chunk: &[u8]) -> bool {
     hex(3) & ((hex(0) & hex(1) & hex(2)) | (hex(4) & hex(5) & hex(6)))
 }
 
-/// Whether a maximal run of hex digits is a hash: a word of its own, of a length that hashes have (7 to 12 for an abbreviated
-/// one, 32, 40, 56, 64, 96 or 128), in one case, with digits and letters, no number with exponent or unit, colour or offset.
+/// Whether a maximal run of hex digits is a hash: a word of its own, of a length that hashes have (7 to 12 for an
+/// abbreviated one, 32, 40, 56, 64, 96 or 128), in one case, with digits and letters, and not a number with an exponent
+/// or a unit, a colour or an offset.
 fn is_hash(text: &[u8], start: usize, end: usize) -> bool {
     let run = &text[start..end];
     let length_fits = matches!(run.len(), 7..=12 | 32 | 40 | 56 | 64 | 96 | 128);
@@ -349,7 +350,8 @@ impl<'a> Lines<'a> {
             || (line.starts_with(b"goroutine ") && line.ends_with(b"]:"));
     }
 
-    /// Whether JSON starts there and nothing stands behind it on its last line. Failures together read no more than the text.
+    /// Whether JSON starts there and nothing stands behind it on its last line. Failed attempts together read no more
+    /// than the text has.
     fn json_starts_at(&mut self, start: usize) -> bool {
         if self.json_budget == 0 {
             return false;

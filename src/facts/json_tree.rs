@@ -1,4 +1,5 @@
-//! A JSON value as encodings must keep it: numbers by their spelling, keys in document order, nothing readers disagree about.
+//! A JSON value as encodings must keep it: numbers by their spelling, keys in document order, and nothing that two readers
+//! could understand differently.
 
 use crate::base::json::{Cursor, JsonFault, JsonKind, RawStr};
 
@@ -9,6 +10,7 @@ pub const DEPTH_MAX: usize = 128;
 #[derive(Clone, Debug)]
 pub enum Json {
     Null,
+    /// `true` or `false`
     Bool(bool),
     /// A number as it is spelled: `1`, `1.0` and `1e0` are three.
     Number(String),

@@ -1,4 +1,5 @@
-//! What the published pipeline would have sent, losses included, shown beside the truth. Nothing of it counts as saved.
+//! What the published pipeline would have sent, losses included: only so that its claims can be shown beside the truth.
+//! Nothing here is ever counted as saved.
 //!
 //! Two things it would have rewritten are left alone, as they cannot be told from the text it would have read: numbers
 //! keep their spelling, and a body with a repeated key has no output.
@@ -97,7 +98,7 @@ fn cells(line: &str) -> impl Iterator<Item = &str> {
 }
 
 fn write_row<'a>(cells: impl Iterator<Item = &'a str>, out: &mut String) {
-    write_record(cells, &[',', '"', '\n'], out);
+    write_record(cells, [',', '"', '\n'], out);
 }
 
 /// A value without quotes: nothing for `null`, a string as it reads, a container as compact JSON.
@@ -140,7 +141,8 @@ fn flat_kv(json: &Json, described: Description) -> Option<String> {
     Some(members.iter().map(|(key, value)| format!("{key}: {}\n", plain(value))).collect())
 }
 
-/// The largest array of objects as a table without its name, the other members as lines above it; `None` over `bytes_max`.
+/// The largest array of objects as a table without its name, the other members as lines above it; `None` over
+/// `bytes_max`.
 fn inner_table(json: &Json, bytes_max: usize) -> Option<String> {
     let members = json.as_object()?;
     let chosen = largest_array(members)?;

@@ -5,7 +5,8 @@ use std::ops::Range;
 
 use pulldown_cmark::{Alignment, Event, Options, Parser, Tag};
 
-/// A pipe table. Two are equal if their cells and alignments are: blanks around cells, dashes and the last line end are layout.
+/// A pipe table. Two are equal if their cells and alignments are: blanks around cells and the number of dashes are
+/// layout, as is the line end of the last row.
 #[derive(Clone, PartialEq, Debug)]
 pub struct PipeTable {
     /// Alignment of each column.
@@ -62,7 +63,8 @@ impl Document {
         self.parts.iter().any(|part| matches!(part, MarkdownPart::Table(_)))
     }
 
-    /// The same document with no blanks in its tables but one on each side of a cell: no encoding takes the credit for that.
+    /// The same document with no blanks in its tables but one on each side of a cell: what this saves is saved by
+    /// trimming alone, and no encoding should take the credit for it.
     pub fn tight(&self) -> String {
         let mut out = String::new();
         for part in &self.parts {
@@ -186,8 +188,9 @@ impl ParsedTable {
         Self { range: start..end, alignments, cells: Vec::new() }
     }
 
-    /// Reads the cells from the lines; none if they cannot be written again from that: rows without pipes at both ends, rows
-    /// with another number of cells than the header, carriage returns, or cells that the parser bounds otherwise.
+    /// Reads the cells from the lines; none if they cannot be written down again from what was read: rows without pipes
+    /// at both ends, rows with another number of cells than the header, carriage returns, or cells that the parser
+    /// bounds differently.
     fn read(&self, text: &str) -> Option<PipeTable> {
         let source = &text[self.range.clone()];
         if source.contains('\r') {

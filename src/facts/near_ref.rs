@@ -1,7 +1,9 @@
-//! Near-references: when one JSON object is another one with a few changed scalars, the change is all that has to be said.
+//! Near-references: when one JSON object is another one with a few changed scalars, the change is all that has to be
+//! said.
 //!
-//! Two bodies are near each other when they are equal byte for byte except for top-level scalar values of the same type. The
-//! cost of a hint follows from facts about the two: it is cut where no vocabulary joins what stands on either side.
+//! Two bodies are near each other when they are equal byte for byte except for top-level scalar values of the same
+//! type. What a hint would cost follows from the facts about the two bodies, without their texts: it is cut at places
+//! where no vocabulary joins what stands on either side.
 
 use std::collections::BTreeSet;
 
@@ -17,7 +19,8 @@ pub const DELTA_BYTES_MAX: u32 = 50;
 /// Objects with more fields are not looked at: their hints would not pay.
 const FIELDS_MAX: usize = 64;
 
-/// The signature of a body; none unless it is a JSON object with scalars that is large enough. `measure` tells sizes.
+/// The signature of a body; none unless it is a JSON object with scalars that is large enough. `measure` gives the size
+/// of a piece of hint text.
 pub fn signature(body: &str, measure: &mut dyn FnMut(&str) -> Size) -> Option<NearSignature> {
     if body.len() < BODY_BYTES_MIN || !body.trim_start().starts_with('{') {
         return None;
@@ -77,7 +80,8 @@ impl BodyField<'_> {
     }
 }
 
-/// Letters, digits and a little punctuation inside: cannot be taken for another part of a hint, and joins with nothing.
+/// Letters, digits and a little punctuation inside: cannot be taken for another part of a hint, and joins with nothing
+/// on either side.
 fn is_plain(text: &[u8]) -> bool {
     let edge = |byte: Option<&u8>| byte.is_some_and(u8::is_ascii_alphanumeric);
     let inner = |byte: &u8| byte.is_ascii_alphanumeric() || b"_./:+- ".contains(byte);

@@ -1,7 +1,8 @@
-//! Numbered lines (` 12→text`, `12<tab>text`), the layout in which files are shown: what stands in front of the text, where the
-//! lines are, and the body cut where no token spans the cut: each numbered line by itself, everything else in between. A line
-//! feed ends a token unless another one (or, in some vocabularies, a slash) follows, and a numbered line begins with a blank or
-//! a digit; so the tokens of segments add up, and the cost of a body with hints in it follows from facts.
+//! Numbered lines (` 12→text`, `12<tab>text`), the layout in which files are shown: what stands in front of the text,
+//! where the lines are, and the body cut where no token spans the cut: each numbered line by itself, everything else in
+//! between. A line feed ends a token unless another one (or, in some vocabularies, a slash) follows, and a numbered
+//! line begins with a blank or a digit; so the tokens of the segments add up to those of the body, and the cost of a
+//! body in which some lines are replaced by hints follows from the facts.
 
 use std::ops::Range;
 

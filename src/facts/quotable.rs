@@ -1,7 +1,8 @@
 //! What an agent can quote from a body, and whether it can quote it from an encoding as well.
 //!
-//! The line of a file is what stands behind a number (`12→`) or behind path and number of a search hit (`src/a.rs:12:`); any
-//! other line of a body may be one as a whole. It has to stand so in an encoding, or behind a like mark, byte for byte.
+//! The line of a file is what stands behind a number (`12→`) or behind path and number of a search hit (`src/a.rs:12:`);
+//! any other line of a body may be one as a whole. It has to stand in an encoding as a line of its own, or behind a mark of
+//! the same kind. This is checked on the real bytes of every encoding.
 
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
@@ -67,7 +68,8 @@ impl<'a> Quotable<'a> {
         }
     }
 
-    /// The lines that can be quoted, each once, with the formats that lose them: `lossy` are encodings by number of format.
+    /// The lines that can be quoted, each once, with the formats that lose them: `lossy` are encodings by number of the
+    /// format.
     pub fn texts(&self, lossy: &[(u8, String)]) -> LineHashes {
         let shown: Vec<(u8, TextSet<'_>)> = lossy
             .iter()

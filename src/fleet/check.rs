@@ -19,12 +19,16 @@ use crate::frames::light::{AFTER, LightCall, NONE, Number};
 pub type BinCounts = BTreeMap<CountSubject, BTreeMap<(String, u32), i64>>;
 
 /// The counts of a contribution that keeps within its bounds.
-pub fn checked(of: &Contribution, naming: &FleetNaming, limits: &FleetLimits) -> ContributionResult<BinCounts> {
-    if of.secret != naming.secret() {
+pub fn checked(
+    contribution: &Contribution,
+    naming: &FleetNaming,
+    limits: &FleetLimits,
+) -> ContributionResult<BinCounts> {
+    if contribution.secret != naming.secret() {
         return Err("it was made with another team secret".to_owned());
     }
     let mut counts = BinCounts::new();
-    for row in &of.counts {
+    for row in &contribution.counts {
         plausible(row, naming, limits).map_err(|why| format!("{} of {}: {why}", row.measure, place(&row.subject)))?;
         let key = (row.measure.clone(), row.bin);
         if counts.entry(row.subject.clone()).or_default().insert(key, row.count).is_some() {
@@ -40,6 +44,7 @@ fn place(subject: &CountSubject) -> String {
     if kind == EDGE { format!("{kind} {name} → {other} at lag {lag}") } else { format!("{kind} {name}") }
 }
 
+/// A row by itself.
 fn plausible(row: &Count, naming: &FleetNaming, limits: &FleetLimits) -> ContributionResult<()> {
     let Count { subject, measure, bin, count } = row;
     let Some(form) = form(&subject.kind, measure) else { return Err("there is no such measure".to_owned()) };
@@ -77,6 +82,7 @@ fn plausible(row: &Count, naming: &FleetNaming, limits: &FleetLimits) -> Contrib
     Ok(())
 }
 
+/// The rows of a subject together.
 fn consistent(subject: &CountSubject, cells: &BTreeMap<(String, u32), i64>, all: &BinCounts) -> ContributionResult<()> {
     let sum = |measure: &str| cells.iter().filter(|((of, _), _)| of == measure).map(|(_, count)| count).sum::<i64>();
     let largest = |measure: &str| {
@@ -137,6 +143,7 @@ pub fn counted(
     Ok(counts)
 }
 
+/// A row by itself.
 fn plausible_call(call: &LightCall, naming: &FleetNaming, limits: &FleetLimits) -> ContributionResult<()> {
     for (number, name) in Number::ALL {
         let (least, most) = bounds(number, limits);

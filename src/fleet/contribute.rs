@@ -1,4 +1,5 @@
-//! What one person adds: the finished weeks' calls, their sums in whole numbers, and costs of other settings.
+//! What one person adds: the calls of each finished week that count, what they add up to (sums of whole numbers and nothing
+//! else), and what other settings would have cost.
 
 use std::collections::{BTreeMap, BTreeSet};
 

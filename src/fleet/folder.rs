@@ -1,4 +1,5 @@
-//! Folders of contributions, `user=<pseudonym>/week=<Monday>/contribution.parquet`: what is pooled or refused, and why.
+//! The folders into which people put their contributions, `user=<pseudonym>/week=<Monday>/contribution.parquet`: what in
+//! them can be pooled, and what is refused and why.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -144,6 +145,7 @@ impl Judge<'_> {
         Ok(PooledFile { user: user.to_owned(), week: week.to_string(), digest, marks: marks.clone(), counts })
     }
 
+    /// The counts that light rows give.
     fn counted(&self, path: &Path, user: &str, week: Date, beside: &BinCounts) -> ContributionResult<BinCounts> {
         if !path.exists() {
             return Err(NO_ROWS.to_owned());
@@ -158,6 +160,7 @@ impl Judge<'_> {
         read().map_err(named)
     }
 
+    /// The bytes of a small regular file.
     fn bytes(&self, path: &Path, most: u64) -> ContributionResult<Vec<u8>> {
         let meta = fs::symlink_metadata(path).map_err(|cause| format!("it cannot be read: {cause}"))?;
         if !meta.is_file() {

@@ -1,5 +1,6 @@
-//! What a team and a provider lend to somebody's own figures (endpoints, sizes of tools, follow-ups) where those are
-//! thin: pseudo-observations, so that every threshold and interval of a rule sees them for what they are.
+//! What a team and a provider lend to somebody's own figures before the rules read them: endpoints, sizes of tools and
+//! follow-ups, each by what is missing of one's own. What is lent are pseudo-observations beside one's own, so that every
+//! threshold and interval of a rule sees them for what they are.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -391,6 +392,7 @@ fn formats(lent: &Summed) -> Vec<String> {
     bins.into_iter().filter_map(|(bin, _)| name(bin)).take(3).map(str::to_owned).collect()
 }
 
+/// Mixes the shapes of a lender in.
 fn shapes(seen: &mut Fingerprint, own: f64, lent: &[(u32, f64)], more: f64) {
     let total: f64 = lent.iter().map(|(_, count)| count).sum();
     if total <= 0.0 {
@@ -451,9 +453,10 @@ pub struct Shares {
 }
 
 impl Shares {
-    /// What others lend to `own` observations: up to [`FleetLimits::enough`], or [`FleetLimits::lent_max_pct`] of the
-    /// whole if more, but no more than beside `enough` own ones: the whole never shrinks as own data grows, and own
-    /// data wins in the end. A provider fills at most [`FleetLimits::provider_max_pct`] of their part.
+    /// What others lend to `own` observations, of what they have. They fill up to [`FleetLimits::enough`], or have
+    /// [`FleetLimits::lent_max_pct`] of the whole where that is more, but never more than beside `enough` own ones: so the whole
+    /// is never smaller with an own observation more, and own data wins where there is much of it. A provider fills at most
+    /// [`FleetLimits::provider_max_pct`] of their part.
     pub fn of(own: u64, team: (f64, i64), provider: f64, limits: &FleetLimits) -> Self {
         let at_most = |n: u64| (n * limits.lent_max_pct) as f64 / (100 - limits.lent_max_pct) as f64;
         let missing = limits.enough.saturating_sub(own) as f64;
@@ -480,7 +483,8 @@ impl Shares {
         words
     }
 
-    /// Own and lent values as one: their geometric mean by observations, since sizes span orders of magnitude.
+    /// Own and lent values of one quantity as one: their geometric mean by observations, for sizes that span orders of
+    /// magnitude.
     pub fn size(&self, own: Option<u64>, team: Option<u64>, provider: Option<u64>) -> Option<u64> {
         let parts = [(own, self.own), (team, self.team), (provider, self.provider)];
         let known = parts.into_iter().filter_map(|(value, n)| Some((value?, n as f64))).filter(|(_, n)| *n > 0.0);

@@ -1,4 +1,5 @@
-//! A person's calls as light rows: a bounded sample of the frequent ones of finished weeks, under names that say nothing.
+//! The calls of one person that count in a pool, as light rows: a bounded sample of each endpoint and tool of a finished
+//! week, the rare left out, under names that say nothing of the person.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -108,7 +109,8 @@ impl LightDraft<'_> {
         }
     }
 
-    /// A bounded sample of sessions and events, drawn by keyed marks whatever is in them; none where there are too few.
+    /// A bounded sample: of so many sessions so many events, drawn by keyed marks, so that the choice does not depend on
+    /// what is in them. Nothing where there are too few.
     fn chosen<'e>(&self, of: &[usize], event: impl Fn(usize) -> &'e RecordedEvent) -> Vec<usize> {
         let FleetLimits { sessions_max, events_max, events_min, .. } = *self.guide.limits;
         let sessions: BTreeSet<(&str, u32)> =
@@ -148,6 +150,7 @@ impl LightDraft<'_> {
         call
     }
 
+    /// What is told of an answer.
     fn answer(&self, index: usize, distance: u32) -> [(Number, i64); 8] {
         let event = &self.log.events[index];
         let tokens = |tokens: u32| u64::from(tokens).min(self.guide.limits.tokens_max) as i64;
@@ -231,6 +234,7 @@ struct StepTool {
     event: usize,
 }
 
+/// Every use of a tool, by chain and step.
 fn uses(log: &EventLog) -> Vec<StepTool> {
     let mut uses = Vec::with_capacity(log.events.len());
     let mut start = 0;

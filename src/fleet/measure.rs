@@ -108,6 +108,7 @@ pub fn bin(value: u32) -> u32 {
     EXACT + PARTS * (power - 4) + ((value >> (power - 3)) & (PARTS - 1))
 }
 
+/// The smallest value of a bin.
 fn lowest(bin: u32) -> u64 {
     if bin < EXACT {
         return bin.into();

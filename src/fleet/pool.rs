@@ -1,4 +1,5 @@
-//! From contributions to what may be published: batches, counts that stand, and nothing that differences tell.
+//! From contributions to what may be published: batches of people, the counts that stand on enough of them, and nothing
+//! that the difference of two counts would give away.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -88,6 +89,7 @@ impl Pooled {
         self.weeks.insert(week.to_owned(), (people, waiting));
     }
 
+    /// Adds the rows of a batch of people.
     fn batch(&mut self, week: &str, number: u32, given: &[&PooledFile], limits: &FleetLimits) {
         let cells = cells(given);
         let told = told(&cells, limits);
@@ -184,6 +186,7 @@ fn take_back(
     }
 }
 
+/// What the rows of a subject are parts of.
 struct Whole<'c> {
     of: &'c CountsByPerson,
     tool: Option<&'c CountsByPerson>,
@@ -227,7 +230,8 @@ impl Whole<'_> {
     }
 }
 
-/// Drops parts that leave too little of their whole: formats one by one (a response can have several), others as one.
+/// Drops what would leave too little of its whole: a format by itself, since a response can have several, and all others as
+/// one.
 fn keep_parts(bins: &mut BTreeMap<u32, ByPerson>, measure: &str, whole: &ByPerson, limits: &FleetLimits) {
     if measure == INNER_FORMAT {
         return bins.retain(|_, counts| leaves_enough(whole, &[counts], limits));

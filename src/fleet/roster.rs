@@ -1,5 +1,6 @@
-//! Whose weeks were pooled together. A week of a person is spent once, in a batch of enough people, and every pool sums
-//! whole batches; so the difference of two pools is one of batches too, never one person.
+//! Whose weeks were pooled together. A person's week is spent once, in a batch of people that is large enough, and every
+//! pool is a sum of whole batches. So the difference of any two pools, of other weeks or other groups, is a sum of such
+//! batches too, and never one person.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -28,6 +29,7 @@ pub struct Roster {
 pub const SCHEMA_VERSION: u32 = 1;
 /// Its name in a directory of contributions.
 pub const FILE: &str = "pool-roster.json";
+/// The name of the lock beside it.
 const LOCK_FILE: &str = ".pool-roster.lock";
 
 impl Roster {
@@ -50,8 +52,9 @@ impl Roster {
         batches.flat_map(|batch| batch.keys().map(String::as_str)).collect()
     }
 
-    /// The batches of a week that share a person with a larger pooled one: the difference of the two would tell of few.
-    /// Rosters that did not know of each other give such batches, the same ones in whichever order they are read.
+    /// The numbers of a week's batches that have a person in common with a larger one that is pooled: the difference of the
+    /// two would tell of few. Two rosters that did not know of each other give such batches, and it is the same ones in
+    /// whichever order they are read.
     pub fn overlapping(&self, week: &str) -> BTreeSet<u32> {
         let batches = self.weeks.get(week).into_iter().flatten();
         let mut largest_first: Vec<(u32, &Batch)> = (0..).zip(batches).collect();

@@ -41,6 +41,7 @@ pub fn joined(bins: &BTreeMap<u32, ByPerson>, limits: &FleetLimits) -> Vec<(u32,
     groups.into_iter().map(|group| (group.median(), group.counts)).collect()
 }
 
+/// Bins that are told as one.
 #[derive(Default)]
 struct BinGroup {
     bins: Vec<(u32, ByPerson)>,
@@ -64,7 +65,8 @@ impl BinGroup {
     }
 }
 
-/// Kinds that stand, the rest as [`OTHER`] with the rarest others until it stands; nothing if not even all do.
+/// Kinds that stand; all others together as [`OTHER`], to which the rarest of the rest are added until it stands too.
+/// Nothing where not even all together stand.
 pub fn gathered(kinds: &BTreeMap<u32, ByPerson>, limits: &FleetLimits) -> Vec<(u32, ByPerson)> {
     let (mut told, rare): (Vec<_>, Vec<_>) =
         kinds.iter().map(|(kind, counts)| (*kind, counts.clone())).partition(|(_, counts)| stands(counts, limits));
@@ -82,7 +84,8 @@ pub fn gathered(kinds: &BTreeMap<u32, ByPerson>, limits: &FleetLimits) -> Vec<(u
     told
 }
 
-/// Whether what parts (which may overlap) leave of a whole stands or is nothing: a difference would tell it.
+/// Whether what parts leave of a whole stands too, or is nothing: what is suppressed must not be the difference of what is
+/// told. Parts may overlap, and so be more than the whole.
 pub fn leaves_enough(whole: &ByPerson, parts: &[&ByPerson], limits: &FleetLimits) -> bool {
     let mut rest = rest(whole, parts);
     rest.retain(|_, count| *count > 0);

@@ -67,7 +67,8 @@ impl Summed {
         self.counts.get(&(measure.to_owned(), 0)).copied()
     }
 
-    /// A number and what it is counted of, over the weeks and batches that tell both, if any.
+    /// A number that counts some of another, with that other: both over the weeks and batches that tell both. None where
+    /// none does.
     pub fn share(&self, measure: &str) -> Option<(f64, f64)> {
         self.shares.get(measure).copied()
     }

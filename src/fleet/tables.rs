@@ -12,6 +12,7 @@ use crate::fleet::sums::Summed;
 use crate::frames::contribution::{Contribution, CountSubject};
 use crate::frames::light::{AFTER, LightCall, Number};
 
+/// What each column of a light row tells.
 const LIGHT: [(&str, &str); 18] = [
     ("session", "keyed mark of the session"),
     ("chain", "keyed mark of the main thread or subagent"),

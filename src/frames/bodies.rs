@@ -1,4 +1,5 @@
-//! The Arrow schema of the facts about bodies: one row per body and one per proven encoding. Their segments are their own.
+//! The Arrow schema of the facts about bodies: one row per body and one per proven encoding. They belong to no log file,
+//! so they stand in segments of their own.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +10,7 @@ use crate::base::id::{Id, IdMap};
 use crate::base::names::{Names, Sym};
 use crate::base::tokenizer::Size;
 use crate::facts::body_facts::{BodyFacts, Encoding, LineHashes, NearField, NearSignature};
-use crate::frames::columns::{BatchColumns, Column, ColumnResult, RowSchema, field, fields, part};
+use crate::frames::columns::{BatchColumns, Column, ColumnResult, RowSchema, blobs, field, fields, part};
 
 /// The tables, by the name of their files.
 pub const TABLES: [&str; 2] = ["bodies", "encodings"];
@@ -40,12 +41,14 @@ pub fn read_encodings(batches: &[RecordBatch], formats: &[&str], facts: &mut [Bo
     let numbers: BTreeMap<&str, u8> = formats.iter().zip(0..).map(|(&id, number)| (id, number)).collect();
     for columns in batches.iter().map(BatchColumns) {
         let mut names = Names::default();
-        for EncodingRow { body, format, depth, size, kept, lost } in encodings().rows(&columns, &mut names)? {
+        let lost = columns.blobs("lost")?;
+        for (row, encoding) in encodings().rows(&columns, &mut names)?.into_iter().enumerate() {
+            let EncodingRow { body, format, depth, size, kept } = encoding;
             let known = numbers.get(names.text(format)).zip(place.get(&body));
             let Some((&format, &place)) = known else { continue };
             let kept = KeptLines::from_repr(kept).unwrap_or_default();
             facts[place].encodings.push(Encoding { format, depth, size, kept });
-            unpack_lost(&lost, format, &mut facts[place].texts);
+            unpack_lost(lost.value(row), format, &mut facts[place].texts);
         }
     }
     Ok(())
@@ -84,7 +87,6 @@ struct EncodingRow {
     depth: u8,
     size: Size,
     kept: u8,
-    lost: Vec<u8>,
 }
 
 fn encodings() -> RowSchema<EncodingRow> {
@@ -93,19 +95,23 @@ fn encodings() -> RowSchema<EncodingRow> {
         .column("tokens_o200k", field!(size.tokens[0]))
         .column("tokens_cl100k", field!(size.tokens[1]))
         .column("kept", field!(kept))
-        .column("lost", (|row| row.lost.clone(), |row, lost| row.lost = lost))
 }
 
 fn encoding_columns(facts: &[&BodyFacts], formats: &[&str]) -> Vec<Column> {
     let mut names = Names::default();
     let symbols: Vec<Sym> = formats.iter().map(|id| names.intern(id)).collect();
-    let of_body = facts.iter().flat_map(|facts| facts.encodings.iter().map(move |encoding| (facts, encoding)));
-    let rows = of_body.map(|(facts, &Encoding { format, depth, size, kept })| {
-        let lost = pack_lost(&facts.texts, format);
-        EncodingRow { body: facts.body, format: symbols[format as usize], depth, size, kept: kept as u8, lost }
+    let of_body = || facts.iter().flat_map(|facts| facts.encodings.iter().map(move |encoding| (facts, encoding)));
+    let rows = of_body().map(|(facts, &Encoding { format, depth, size, kept })| EncodingRow {
+        body: facts.body,
+        format: symbols[format as usize],
+        depth,
+        size,
+        kept: kept as u8,
     });
     let rows: Vec<EncodingRow> = rows.collect();
-    encodings().columns(&rows.iter().collect::<Vec<_>>(), &names)
+    let mut columns = encodings().columns(&rows.iter().collect::<Vec<_>>(), &names);
+    columns.push(("lost", blobs(of_body().map(|(facts, row)| pack_lost(&facts.texts, row.format))), false));
+    columns
 }
 
 /// Numbers of a packed list, little-endian.

@@ -1,5 +1,5 @@
-//! Contributions of people and pools of them as Parquet: tall tables of integer counts. Reading is strict: a file may come
-//! from anybody.
+//! Contributions of people and pools of them as Parquet: tall tables of integer counts. Reading is strict, since such a
+//! file may come from anybody.
 
 use std::sync::Arc;
 
@@ -24,7 +24,8 @@ pub const SCHEMA_VERSION: u32 = 1;
 const CONTRIBUTION: &str = "contribution";
 /// What a file says last of itself: the checksum of the rest.
 const CHECKSUM: &str = "checksum";
-/// Rows that are read at a time. A column can repeat a long text in every row: this times the size of the file bounds memory.
+/// Rows that are read at a time. A column can repeat a long text in every row, so that memory is bounded by this times the
+/// size of the file.
 const BATCH_ROWS: usize = 64;
 /// Longest text in a column, in bytes.
 pub const TEXT_BYTES_MAX: usize = 200;
@@ -229,8 +230,12 @@ pub(super) fn read_table(
 pub fn read_pool(bytes: Vec<u8>, rows_max: usize) -> ContributionResult<Pool> {
     let table = table(bytes, "pool", &pooled_columns(&[]), rows_max)?;
     let pooled = rows_of(&table.batches).map(|(batch, row)| {
-        let (count, people) = (count(batch, 2, row)?, batch.column(9).as_primitive::<Int64Type>().value(row));
-        Ok(PooledCount { week: text(batch, 0, row), batch: small(batch, 1, row)?, count, people })
+        Ok(PooledCount {
+            week: text(batch, 0, row),
+            batch: small(batch, 1, row)?,
+            count: count(batch, 2, row)?,
+            people: batch.column(9).as_primitive::<Int64Type>().value(row),
+        })
     });
     let rows = pooled.collect::<ContributionResult<_>>()?;
     Ok(Pool { secret: table.said("secret").unwrap_or_default().to_owned(), rows })

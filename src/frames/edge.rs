@@ -1,4 +1,5 @@
-//! Follow-up edges between tools: what they are counted from, and what is said about each; and calls as events of a process.
+//! Follow-up edges between tools: what they are counted from, and what is said about each; and calls as events of a process,
+//! with the pairs that follow each other.
 
 use std::collections::BTreeMap;
 

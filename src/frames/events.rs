@@ -1,6 +1,7 @@
 //! Recorded responses as a Polars frame, and the sums over it from which fingerprints are made.
 //!
-//! All sums are of whole numbers, for each sampling rate, so that no order of threads changes them; weights come in afterwards.
+//! All sums are of whole numbers, apart for each sampling rate, so that they do not depend on the order in which threads
+//! add; the weights come in afterwards.
 
 use crate::base::body_shape::BodyShape;
 use crate::base::error::Result;
@@ -42,7 +43,8 @@ pub struct EndpointSum {
     pub sent: u64,
     /// Events that repeat an earlier one of their context and partition.
     pub repeats: u64,
-    /// Events of which nobody can tell what they repeat: no content hash was recorded, or images stand beside the text.
+    /// Events of which nobody can tell what they repeat: no content hash was recorded, or images stand beside
+    /// the text.
     pub unhashed: u64,
     /// Columns of Markdown tables, added up.
     pub columns: u64,

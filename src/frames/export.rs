@@ -117,8 +117,7 @@ pub fn write_projections(
 /// Version of the schema; it rises when a column is renamed, removed or changes its meaning.
 pub const ENDPOINTS_VERSION: u32 = 1;
 
-/// Writes fingerprints; names of MCP servers are pseudonyms in them. The metadata holds `devboy.schema_version`,
-/// `devboy.tool_version` and what `about` adds.
+/// Writes fingerprints; names of MCP servers are pseudonyms in them. The metadata holds `devboy.schema_version`, `devboy.tool_version` and what `about` adds.
 pub fn write_endpoints(
     out: &mut (impl Write + Send),
     fingerprints: &[Fingerprint],

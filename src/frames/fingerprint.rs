@@ -1,4 +1,5 @@
-//! What rules R1 to R7 read: endpoints, tools and the whole, summed up from responses, weighted by one over the recorded share.
+//! What rules R1 to R7 read: endpoints, tools and the whole, each summed up from recorded responses. Every figure is
+//! weighted by one over the share that was recorded.
 
 use serde::{Deserialize, Serialize};
 

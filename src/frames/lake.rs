@@ -1,9 +1,10 @@
 //! The lake on disk: Parquet segments and a manifest, written so that a run killed at any moment, or a disk that fails at
 //! any step, leaves either the lake as it was or the lake as it should be.
 //!
-//! A [`Lake`] is what was found at one moment and never changes: a commit takes values, writes them, and returns the lake as it
-//! is then. It writes new segments under names that nobody refers to and replaces the manifest. Readers wait for nobody; a
-//! writer holds the lock while it writes, and starts from the lake as it finds it then. The rest is swept away.
+//! A [`Lake`] is what was found at one moment and never changes: a commit takes values, writes them, and returns the lake
+//! as it is then. It writes new segments under names that nobody refers to and replaces the manifest. Readers wait for
+//! nobody; a writer holds the lock while it writes, and starts from the lake as it finds it then. What no manifest refers
+//! to is swept away when nobody reads.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
@@ -24,7 +25,6 @@ use crate::base::seal::{Seal, Way, kept_secret, secret_file};
 use crate::facts::body_facts::BodyFacts;
 use crate::frames::columns::ColumnResult;
 use crate::frames::manifest::{LakeSegment, Manifest, StoredSource, Unusable};
-
 use crate::frames::stored::{StoredTable, Unreadable};
 use crate::frames::tables::{TABLES, TaggedRows};
 use crate::frames::timelines::{Joined, PackedTimeline};
@@ -137,6 +137,7 @@ pub struct Lake {
     stamp: Id,
     /// Whether the manifest differs from that on disk.
     is_mended: bool,
+    /// What seals its hashes on disk.
     seal: Arc<Seal>,
     /// Whether it was sealed by a secret that is gone: its rows still count as a whole, but nothing can be found in it by name
     /// or added to it.
@@ -148,9 +149,9 @@ pub struct Lake {
 }
 
 impl Lake {
-    /// Opens the lake in `dir`, making it if need be. Waits for nobody. An error if the directory cannot be made or read, if
-    /// others may write to it, if something else keeps a manifest in it, or if a later devboy wrote the lake. Work goes on
-    /// without it then.
+    /// Opens the lake in `dir`, making it if need be. Waits for nobody. An error if the directory cannot be made or
+    /// read, if others may write to it, if something else keeps a manifest in it, or if the lake was written by a later
+    /// devboy. Work goes on without a lake then.
     pub fn open(dir: &Path) -> Result<Self, String> {
         files::make_dir(dir).map_err(|cause| format!("making {}: {cause}", dir.display()))?;
         if let Some(why) = files::is_exposed(dir) {
@@ -303,7 +304,8 @@ impl Lake {
         Ok(facts)
     }
 
-    /// Puts the facts of one segment behind others. Bodies come group by group, so that only a few stand in memory twice.
+    /// Puts the facts of one segment behind others. Bodies come group by group, so that no more than a few of them stand in
+    /// memory twice.
     fn load_body_segment(
         &self,
         segment: &LakeSegment,
@@ -320,7 +322,8 @@ impl Lake {
             .map_err(|cause| damaged(segment, encodings_table, &cause))
     }
 
-    /// What `make` makes of what the sources say for a timeline, by number of the source; of several readings the latest.
+    /// What `make` makes of what the sources say for a timeline, by number of the source; of several readings of a source
+    /// the latest of which it makes something.
     pub fn load_timelines<T: Send>(
         &self,
         make: &(dyn Fn(PackedTimeline<'_>) -> Option<T> + Sync),
@@ -594,7 +597,8 @@ impl Lake {
         own_files(&self.dir).filter(is_later).for_each(|path| files::remove(&path));
     }
 
-    /// Removes what the manifest does not refer to, unless another run reads, perhaps an older lake. What stays is tried again.
+    /// Removes what the manifest does not refer to, unless another run reads, which may be reading an older lake. What is
+    /// not removed now is tried again next time.
     fn sweep(&self) {
         let Some(share) = &self.share else { return };
         if share.try_lock().is_ok() {
@@ -679,6 +683,7 @@ fn mcp_tools(all: &TaggedRows<'_>, names: &Names) -> BTreeSet<String> {
     texts.map(str::to_owned).collect()
 }
 
+/// Rows of all tables.
 fn row_count(rows: &FileRows) -> u64 {
     (rows.chains.len() + rows.calls.len() + rows.messages.len() + rows.marks.len() + rows.sessions.len()) as u64
 }

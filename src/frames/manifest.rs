@@ -1,7 +1,8 @@
 //! The lake's table of contents: which log files it knows, how far each was read, and which segments hold their rows.
 //!
 //! No path and no text of a log stands in it: files are named by pseudonym, and pseudonyms are sealed. It is replaced as a
-//! whole by a rename, so a reader sees the lake before a run or after it, never in between. Its second line has the checksum.
+//! whole by a rename, so a reader sees the lake before a run or after it, never in between. Its second line is the checksum
+//! of the first.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -78,8 +79,8 @@ pub struct StoredSource {
 }
 
 impl StoredSource {
-    /// Number that its timeline carries. It stays when the file is read anew and is what it was: whoever wants other facts
-    /// about its bodies reads no timeline, and the log may be gone before anybody does.
+    /// Number that its timeline carries. It stays when the file is read anew and is what it was: whoever wants other facts about its
+    /// bodies reads no timeline, and the log may be gone before anybody does.
     pub fn timeline(&self) -> u32 {
         self.kept_timeline.unwrap_or(self.number)
     }

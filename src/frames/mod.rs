@@ -1,4 +1,5 @@
-//! The only room that names Polars, Arrow and Parquet: the lake, its tables, and queries that return typed rows.
+//! The only room that names Polars, Arrow and Parquet: the tables of the lake, the lake itself, and queries that return
+//! typed rows.
 
 pub mod contribution;
 pub mod fingerprint;

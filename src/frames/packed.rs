@@ -1,7 +1,8 @@
 //! Rows of a timeline as bytes: columns of small numbers, with every id and every word written once. What is read back is
 //! checked, so that bytes of any kind give rows that hold together, or none.
 //!
-//! One walk over the columns serves both ways ([`PackedField`]): whoever writes puts a field down, whoever reads fills it in.
+//! One walk over the columns serves both ways ([`PackedField`]): whoever writes puts down what stands in a field, whoever reads
+//! fills it in.
 
 use std::ops::Range;
 use std::sync::Arc;

@@ -27,7 +27,8 @@ pub(super) fn pass(batch: RecordBatch, seal: &Seal, way: Way) -> ColumnResult<Re
     RecordBatch::try_new(schema, columns)
 }
 
-/// Turns the ids and hashes of a packed timeline where they stand; rows of another edition are made anew and stay as they are.
+/// Turns the ids and hashes of a packed timeline where they stand; rows of another edition are made anew and stay as they
+/// are.
 pub(super) fn turn_packed(bytes: &mut [u8], seal: &Seal, way: Way) {
     let turn = Turn { seal, way };
     let Some((ids, hashes)) = packed::hash_places(bytes) else { return };

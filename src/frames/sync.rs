@@ -1,5 +1,5 @@
-//! Brings what is known of the logs up to date: which files are new, grown, rewritten, moved or gone, what is read of them,
-//! and what the lake keeps.
+//! Brings what is known of the logs up to date: which files are new, grown, rewritten, moved or gone, what has to be
+//! read of them, and what the lake keeps.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -268,7 +268,8 @@ fn attempt(
         None => false,
     };
     known.lake = known.lake.or_else(|| lake.cloned());
-    // What the lake keeps now is let go of until somebody asks: it may be most of what is in memory.
+    // What was made for the first time and the lake keeps now is let go of until somebody asks: it may be most of what is in
+    // memory.
     if want.bodies || !is_kept || !held.is_empty() {
         known.bodies = Some(with_known(facts, held));
     } else if !facts.is_empty() {
@@ -375,6 +376,7 @@ fn counted_tier(scope: &SyncScope<'_>, known: &StoredSource) -> u8 {
     if known.maker.facts == scope.maker.facts { known.tier } else { 0 }
 }
 
+/// What has to happen with one file.
 struct FilePlan<'a> {
     key: Id,
     roots: RootNames,
@@ -523,8 +525,8 @@ pub fn directory_of(file: &LogFile, listing: &LogListing) -> String {
     first.or(own.and_then(Path::file_name)).map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
 }
 
-/// A project name as Claude Code spells its directory, in lower case: ASCII letters and digits, and a dash for any other unit
-/// of UTF-16.
+/// A project name as Claude Code spells its directory, in lower case: it keeps ASCII letters and digits, and has a dash for
+/// every other unit of UTF-16.
 pub fn slug(text: &str) -> String {
     let letter = |unit| char::from_u32(u32::from(unit)).filter(char::is_ascii_alphanumeric);
     text.encode_utf16().map(|unit| letter(unit).map_or('-', |letter| letter.to_ascii_lowercase())).collect()
@@ -591,7 +593,8 @@ impl Joined<'_, '_> {
         self.stored.sources.insert(plan.key, source);
     }
 
-    /// What stands of a known file: of one that is read anew only where it was, and its timeline if it begins as before.
+    /// What is known of a file that stands: of one that is read anew nothing but where it was, and its timeline if it begins
+    /// as it did.
     fn source(&mut self, plan: &FilePlan<'_>) -> StoredSource {
         match (&plan.known, plan.fate) {
             (Some(known), FileUpdate::Unchanged | FileUpdate::Grown) => known.clone(),
@@ -695,9 +698,10 @@ impl StoredFiles {
         StoredSource { number, ..StoredSource::default() }
     }
 
-    /// Keys of sources whose files are gone, by content and size: a new file with such a content was moved. What lies outside
-    /// of the roots of this run is not gone, and nothing is where a place cannot be looked into; one that is not there any
-    /// more may have been moved as a whole. What was once found under one of its roots is gone from there.
+    /// Keys of sources whose files are gone, by content and size: a new file with such a content was moved. What lies
+    /// outside of the roots of this run is not gone, and nothing is where a place cannot be looked into; one that is not there any
+    /// more may have been moved as a whole. What was once found under one of its roots is gone from there, whatever folders of it
+    /// were asked about as well.
     fn gone(&self, scope: &SyncScope<'_>) -> BTreeMap<(Id, u64), Vec<Id>> {
         if !scope.listing.unreadable.is_empty() {
             return BTreeMap::new();

@@ -1,4 +1,5 @@
-//! The Arrow schema of timelines: the records of a file, packed ([`crate::frames::packed`]), in one row, or several if long.
+//! The Arrow schema of timelines: the records of a file, packed ([`crate::frames::packed`]), in one row, or in several if
+//! they are long. They are read only by who replays a policy.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -106,7 +107,8 @@ pub fn read(batch: &RecordBatch, each: &mut dyn FnMut(PackedTimeline<'_>, (u64, 
 pub struct Joined<'a>(Option<PackedTimeline<'a>>);
 
 impl<'a> Joined<'a> {
-    /// Adds the next row; gives the file if that is whole now. A row that does not fit is left out, and its file with it.
+    /// Adds the next row; gives the file if that is whole now. A row that does not fit to the last one is left out, and
+    /// its file with it.
     pub fn add(&mut self, row: PackedTimeline<'a>, (earlier, later): (u64, u64)) -> Option<PackedTimeline<'a>> {
         if earlier == 0 {
             self.0 = Some(row);

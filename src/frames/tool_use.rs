@@ -1,4 +1,5 @@
-//! How tools were used: what a call was like, and what the calls of a tool or server add up to; and statistics of tools.
+//! How tools were used: what a call was like, and what the calls of a tool or server add up to; and statistics of tools from
+//! the calls of a history.
 
 use serde::{Deserialize, Serialize};
 
@@ -45,7 +46,8 @@ pub struct MinedCall {
     pub repeat: bool,
     /// Whether it read a file that it names.
     pub reads: bool,
-    /// How it stands to earlier reads of the same file by the same tool in the context without an edit between; none at first.
+    /// How it stands to earlier reads of the same file by the same tool in the context, with no edit of it since; none for
+    /// a first read.
     pub reread: Option<Reread>,
     /// Length of the answer in code points.
     pub chars: u32,

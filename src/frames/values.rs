@@ -1,4 +1,5 @@
-//! The Arrow schema of values: one row per list of a result, one per argument of a call. Only who looks for links reads them.
+//! The Arrow schema of values: one row per list of a result, one per argument of a call. They are read only by who looks
+//! for links between tools.
 
 use std::ops::Range;
 
@@ -21,7 +22,8 @@ const VALUE_BYTES: usize = 14;
 /// Values of several files, each with the number of its source.
 pub type TaggedValues<'a> = [(u32, &'a ValueRows)];
 
-/// Those rows of one of [`TABLES`] that stand at these places; `None` where no row stands, but at the start.
+/// Those rows of one of [`TABLES`] that stand at these places, from the first file on; `None` where no row stands, but at
+/// the start.
 pub fn batch(
     table: &str,
     files: &TaggedValues<'_>,

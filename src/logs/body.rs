@@ -149,7 +149,8 @@ impl TextSink for Body<'_> {
     }
 }
 
-/// Code points of UTF-8 or WTF-8: bytes that continue no character. Runs that fit a byte let the compiler use wide registers.
+/// Code points of UTF-8 or WTF-8: every byte that does not continue a character. Counted in runs that fit a byte, so
+/// that the compiler can use wide registers.
 pub fn code_points(text: &[u8]) -> u64 {
     text.chunks(255).map(|run| u64::from(run.iter().map(|&byte| u8::from(byte & 0xC0 != 0x80)).sum::<u8>())).sum()
 }

@@ -1,4 +1,5 @@
-//! Calls with their arguments as they stand in the logs, and the start of their results, for whoever checks them: not kept.
+//! Calls with their arguments as they stand in the logs, and the start of their results, handed on one by one and not
+//! kept: for whoever checks them.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -27,6 +28,7 @@ pub type CallKey = (Id, Id);
 #[derive(Debug)]
 pub struct CheckedCall<T> {
     pub tool: String,
+    /// What the check came to.
     pub verdict: T,
     /// What came back, if anything did.
     pub answer: Option<AnswerStart>,
@@ -45,6 +47,7 @@ pub fn read_all<T: Send>(
     (merged(files), failures)
 }
 
+/// The calls of all files, each once.
 fn merged<T>(files: Vec<FileCalls<T>>) -> BTreeMap<CallKey, CheckedCall<T>> {
     let mut calls: BTreeMap<CallKey, CheckedCall<T>> = BTreeMap::new();
     let mut loose: Vec<(Id, AnswerStart)> = Vec::new();
@@ -77,7 +80,9 @@ fn merged<T>(files: Vec<FileCalls<T>>) -> BTreeMap<CallKey, CheckedCall<T>> {
     calls
 }
 
+/// The calls of one file.
 struct FileCalls<T> {
+    /// Number of the file.
     job: usize,
     calls: BTreeMap<CallKey, CheckedCall<T>>,
     /// The latest call of each id: a result is for the nearest before it.

@@ -11,7 +11,8 @@ use crate::logs::trace::Usage;
 /// it, and rows have room for it in 32 bits.
 pub const TOKENS_MAX: u64 = 4_000_000_000;
 
-/// Takes content part by part, before it is known whether the record around it is whole. What begins anew is forgotten first.
+/// Takes content part by part, before it is known whether the record around it is whole. Of a repeated key the last one
+/// stands: whatever begins anew is forgotten first.
 pub trait TakeContent<'a> {
     /// Where the text of a result goes.
     type Text: TextSink;

@@ -1,4 +1,5 @@
-//! Which files say nothing that another file does not say as well (copies and parts of them), and which owns what several say.
+//! Which files say nothing that another file does not say as well (whole copies of a log, and parts of copies), and which
+//! of several files owns what they all say.
 //!
 //! The copies must not take part in deciding which copy counts. A part may lack the compaction between two calls, or look
 //! older than the whole because it ends earlier. What is decided here serves the history and the timeline alike.
@@ -118,8 +119,8 @@ impl FileFacts {
     }
 }
 
-/// What is known of a file once all files were looked at. The smallest one owns what several files say: the file that says
-/// something of its own, that does not say itself that it is a fork, that began first, that ended first; where times do not
+/// What is known of a file once all files were looked at. The smallest one owns what several files say: the file that
+/// says something of its own, that does not say itself that it is a fork, that began first, that ended first; where times do not
 /// tell, what the files say decides, never their names.
 #[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct FileStanding {
@@ -201,8 +202,9 @@ fn is_of(part: &FileFacts, whole: &FileFacts) -> bool {
 /// The place of each fact.
 type Places = IdMap<Id, At>;
 
-/// Whether a file says nothing that the other does not. What begins like another session and ends early may be its origin, so
-/// between sessions only a part with something left out is a copy, one that asks for nothing, or one that says it is a fork.
+/// Whether a file says nothing that the other does not. What begins like another session and ends early may be what that
+/// one was forked off, so between sessions only a part with something left out is a copy, one that asks for nothing, or one that
+/// says itself that it is a fork.
 fn says_all(part: &FileFacts, whole: &FileFacts, places: &Places) -> bool {
     // The last message and the last record of the whole that the part has.
     let (mut message, mut record) = (None, None);

@@ -1,4 +1,5 @@
-//! Texts in which logs quote tool definitions: what a tool search brought, and what a client attached. None is kept.
+//! Texts in which logs quote tool definitions: what a tool search brought, and what a client attached. Handed on one by
+//! one and not kept.
 
 use memchr::memmem;
 use serde_json::Value;

@@ -1,4 +1,5 @@
-//! Endpoint classes: what a tool call is really about without a word of the user's; and which calls show the text of files.
+//! Endpoint classes: what a tool call is really about, in words that say nothing of the user; and which calls show the text
+//! of files.
 //!
 //! A shell call is known by its effective command, a fetch by the public host it went to. Only words that
 //! `rules/endpoints.toml` lists can become part of a class; everything else is one of a few coarse ones. Who shows the text of
@@ -170,7 +171,8 @@ impl Endpoints {
         }
     }
 
-    /// The words of a command from its program on; none if there are only assignments.
+    /// The words of a command from its program on, without assignments and programs that only run it. `None` if there
+    /// are only assignments.
     fn unwrapped<'w, 't>(&self, words: &'w [Word<'t>]) -> Option<&'w [Word<'t>]> {
         let mut words = without_assignments(words);
         while let Some(options) = words.first().and_then(|word| self.wrappers.get(&*program_of(word))) {
@@ -313,7 +315,8 @@ impl FileText {
         input.command.and_then(|command| self.command(command, 0)).unwrap_or(Showing::Nothing)
     }
 
-    /// The same for a command line; none if nothing of it shows a file. Numbers count wherever some program writes them.
+    /// The same for a command line; none if nothing of it shows a file. Numbers before lines are taken for such wherever
+    /// some program writes them.
     fn command(&self, command: &str, depth: usize) -> Option<Showing> {
         let mut commands = Commands::of(command);
         let mut showing = None;

@@ -277,7 +277,8 @@ pub(super) struct ProgressFields<'a> {
 }
 
 impl<'a> ProgressFields<'a> {
-    /// Reads the `data` of a progress record; the content of its record goes to `sink`. Data of another form say nothing.
+    /// Reads the `data` of a progress record; the content of the record in it goes to `sink`. Data of another form say
+    /// nothing.
     pub(super) fn read<S: TakeContent<'a>>(data: &'a [u8], sink: &mut S) -> FieldResult<Self> {
         let mut fields = Self::default();
         each_field(data, |key, cursor| {

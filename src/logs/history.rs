@@ -158,8 +158,8 @@ pub struct Eviction {
     pub before: usize,
     /// The call whose result went.
     pub call: usize,
-    /// Whether the conversation left it behind: it went back to before it, or began anew. Else a micro-compaction cleared it,
-    /// perhaps after it had been left.
+    /// Whether the conversation left it behind: it went back to before it, or began anew. Else a micro-compaction cleared it, perhaps after it had been
+    /// left.
     pub is_left: bool,
 }
 
@@ -241,7 +241,8 @@ impl History {
         (self.sessions[message.session as usize].id, message.place != Place::Main, message.agent)
     }
 
-    /// Marks the answers by which tools say that there was nothing. That depends on the tool: call and answer must be together.
+    /// Marks the answers by which tools say that there was nothing. What such a text says depends on the tool, so it is looked up
+    /// when a call and its answer are together.
     pub fn find_empty_answers(&mut self, vocabulary: &Vocabulary, names: &Names) {
         let of_tool = |tool: &String| vocabulary.empty_answers_of(tool).collect::<IdSet<Id>>();
         let words: Vec<IdSet<Id>> = names.texts().iter().map(of_tool).collect();
@@ -336,7 +337,8 @@ impl History {
         (part, places_of)
     }
 
-    /// Drops chains without calls and empty sessions; spans are those of calls and messages, else of what is left.
+    /// Drops chains without calls and sessions of which nothing is left; spans are those of calls and messages, and of what else
+    /// is left where there are none.
     fn drop_empty(&mut self) {
         let keep: Vec<bool> = self.chains.iter().map(|chain| !chain.calls.is_empty()).collect();
         let place = places(&keep);

@@ -1,5 +1,6 @@
 //! JSON that a record holds: what a result lists (the scalars of each path of keys, in the order of the document), and what a
-//! call is given (the scalars of its input, by path of keys, and the text that an edit is to replace).
+//! call is given (the scalars of its input, by path of keys, and what it quotes of what its agent was shown: the text that an
+//! edit is to replace).
 
 use std::collections::BTreeSet;
 
@@ -15,7 +16,8 @@ use crate::logs::values::{List, name_value};
 /// Branches of the tree of keys per path that is kept: the rest of a document with more is passed over.
 const BRANCHES_PER_PATH: usize = 4;
 
-/// Drafts the lists of JSON documents (objects or arrays) that follow each other; `None` if the text is anything else.
+/// Drafts the lists of one or more JSON documents, objects or arrays, which stand one after another; `None` if the text is
+/// anything else.
 pub(super) fn walk_answer(draft: &mut ValueDraft<'_>, text: &[u8]) -> Option<()> {
     let mut cursor = Cursor::new(text);
     cursor.skip_space();
@@ -171,7 +173,8 @@ impl<'d, 'v> Tree<'d, 'v> {
     }
 }
 
-/// Drafts every scalar of an input of a call that is an object; of any other input none. Others than values have no name.
+/// Drafts every scalar of an input of a call that is an object; of any other input none. Those that are no values have no
+/// name.
 pub(super) fn walk_input(draft: &mut ValueDraft<'_>, call: usize, input: &[u8]) {
     if input.first() != Some(&b'{') {
         return;

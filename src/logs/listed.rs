@@ -1,4 +1,5 @@
-//! What a result in text lists: paths, addresses and ids, in their order; and where words begin and end.
+//! What a result in text lists: paths, addresses and ids, in the order in which they stand there; and where the words of a
+//! text begin and end.
 
 use std::ops::Range;
 
@@ -57,7 +58,8 @@ pub(super) fn scan(draft: &mut ValueDraft<'_>, text: &[u8]) {
     }
 }
 
-/// Drafts what the published planner takes for paths in an answer of Glob, and one of Grep: lines, whatever they say (Paper 3).
+/// Drafts what the published planner takes for paths in an answer of Glob, and in one of Grep: it looks at lines, whatever
+/// they say (Paper 3).
 pub(super) fn take(draft: &mut ValueDraft<'_>, text: &[u8]) {
     let most = draft.rules.taken_max;
     let lines = || text.split(|byte| *byte == b'\n').map(<[u8]>::trim_ascii).filter(|line| !line.is_empty());

@@ -1,6 +1,8 @@
-//! What the light reading keeps of the `message` of a record: calls and results, drafted until it is known to be whole.
+//! What the light reading keeps of the `message` of a record: calls and results, drafted until the record around it is known to
+//! be whole.
 //!
-//! Prompts, output and thinking are stepped over; inputs of tools are measured, results are decoded, measured and named.
+//! Prompts, output and thinking are stepped over; inputs of tools are measured, results are decoded, measured and
+//! named.
 
 use std::borrow::Cow;
 
@@ -17,7 +19,7 @@ use crate::logs::endpoint::{EndpointArguments, Endpoints};
 use crate::logs::field::{FieldResult, id_of, known_fields, span, text};
 use crate::logs::leaves::quoted;
 use crate::logs::timeline::TimelineBeside;
-use crate::logs::trace::{Handle, ResultKind, Status, ToolResult, ToolUse};
+use crate::logs::trace::{Handle, NO_TIME, ResultKind, Status, ToolResult, ToolUse};
 use crate::logs::value_draft::ValueDraft;
 use crate::logs::value_rules::ValueRules;
 use crate::logs::vocabulary::Vocabulary;
@@ -92,9 +94,16 @@ pub struct MessageDraft<'v> {
 impl<'v> MessageDraft<'v> {
     /// An empty draft.
     pub fn new(guide: ExtractionGuide<'v>) -> Self {
-        let (body, values) = (Body::new(guide.study.map(|begin| begin())), ValueDraft::new(guide.values));
-        let (called, opening, asked, answered, damage) = Default::default();
-        Self { guide, body, called, opening, asked, answered, values, damage }
+        Self {
+            guide,
+            body: Body::new(guide.study.map(|begin| begin())),
+            called: IdMap::default(),
+            opening: None,
+            asked: Vec::new(),
+            answered: Vec::new(),
+            values: ValueDraft::new(guide.values),
+            damage: Vec::new(),
+        }
     }
 
     /// Forgets the record before.
@@ -195,7 +204,8 @@ impl<'v> MessageDraft<'v> {
             self.values.answer(self.answered.len(), text, called.is_none_or(|tool| tool.is_listing));
         }
         let (chars, bytes) = (saturated(chars), saturated(bytes));
-        self.answered.push((call, ToolResult { chars, bytes, body, kind, status, shape, ..ToolResult::default() }));
+        let answered = ToolResult { record: 0, block: 0, ts: NO_TIME, chars, bytes, body, kind, status, shape };
+        self.answered.push((call, answered));
     }
 
     fn result_kind(&self, form: ResultForm) -> ResultKind {

@@ -1,5 +1,6 @@
-//! What stands behind hashes, looked up in the owner's own logs for who asks to see it; nothing of it is kept. Of directories,
-//! branches and sessions rows hold pseudonyms only; records are found by the hash of their `uuid`.
+//! What stands behind hashes, looked up in the owner's own logs for who asks to see it; nothing of it is kept. Rows hold no
+//! texts of directories, branches and sessions, only their pseudonyms; and records are found again by the hash of their
+//! `uuid`, to show what an example is about.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -21,7 +22,7 @@ use crate::logs::trace::Counters;
 /// Fields of records that hold such a text.
 const FIELDS: [&[u8]; 4] = [b"\"cwd\"", b"\"gitBranch\"", b"\"sessionId\"", b"\"session_id\""];
 
-/// Looks for texts in the first so many bytes of a log. An error says why no more of it could be read.
+/// Looks for texts in the first so many bytes of a log: those found, and why no more of it could be read.
 pub fn look_up(
     path: &Path,
     packing: Packing,
@@ -66,8 +67,8 @@ fn take(
 }
 
 /// The string behind a key, whatever white space stands around the colon.
-fn text_behind(key_end: &[u8]) -> Option<RawStr<'_>> {
-    let value = key_end.trim_ascii_start().strip_prefix(b":")?;
+fn text_behind(behind: &[u8]) -> Option<RawStr<'_>> {
+    let value = behind.trim_ascii_start().strip_prefix(b":")?;
     Cursor::new(value.trim_ascii_start()).string().ok()
 }
 
@@ -82,8 +83,8 @@ pub struct Cited {
     pub start: String,
 }
 
-/// Looks for records in all jobs, one worker a file. Of copies the one in the first file is given. Tells which files could not
-/// be searched.
+/// Looks for records in all jobs, one worker a file. Of copies the one in the first file is given. Tells, too, which files
+/// could not be searched.
 pub fn find_records(
     jobs: &[Job<'_>],
     wanted: &IdSet<Id>,

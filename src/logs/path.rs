@@ -1,11 +1,13 @@
-//! One spelling per file: the paths in the inputs of tools, by their letters alone: no file is looked at, no link followed.
+//! One spelling per file: the paths in the inputs of tools, brought to one form by their letters alone. No file is
+//! looked at, no link followed.
 
 use std::borrow::Cow;
 
 /// The path without `.`, `..`, repeated or trailing separators. A relative one stands in `cwd`, if that is known; one
 /// that begins with `~` stands where it says.
 ///
-/// `C:\a\b` and `c:/a/b` become `C:/a/b`, and `\\host\a` becomes `\\host/a`. Elsewhere a back-slash is part of a name.
+/// `C:\a\b` and `c:/a/b` become `C:/a/b`, and `\\host\a` becomes `\\host/a`. In a path that looks like none of
+/// Windows a back-slash is part of a name.
 pub fn normal_path(path: &[u8], cwd: Option<&[u8]>) -> Vec<u8> {
     let mut out = Vec::new();
     normal_path_into(path, cwd, &mut out);
@@ -69,8 +71,8 @@ fn normalise(path: &[u8], out: &mut Vec<u8>) {
     }
 }
 
-/// A working directory in one spelling: one of Windows as [`normal_path`] has it, another without separators at its end,
-/// however many there are. Of a root nothing would be left.
+/// A working directory in one spelling: one of Windows as [`normal_path`] has it, another without separators at its end, however
+/// many there are. Of a root nothing would be left.
 pub fn directory(path: &[u8]) -> Cow<'_, [u8]> {
     if is_windows(path) {
         return normal_path(path, None).into();

@@ -308,7 +308,8 @@ fn take_lines<R: Read>(
     end
 }
 
-/// Hands all lines of a file to `reader`, in their order. Says why the system did not let it be read to its end, if so.
+/// Hands all lines of a file to `reader`, in their order. Says why the system did not let it be read to its end, if it did
+/// not.
 pub fn read_whole(job: &Job<'_>, buffer: &mut LineBuffer, reader: &mut impl TakeLines) -> Option<String> {
     match open(job, &Piece { job: 0, start: job.from, end: job.to }) {
         Ok(source) => take_lines(LineReader::new(source, buffer), u64::MAX, job.packing, reader).failure,

@@ -37,8 +37,15 @@ pub struct Extractor<'v> {
 impl<'v> Extractor<'v> {
     /// An extractor for one piece of a file.
     pub fn new(guide: ExtractionGuide<'v>) -> Self {
-        let (trace, session, project, version, chains, sessions) = Default::default();
-        Self { trace, draft: MessageDraft::new(guide), session, project, version, chains, sessions }
+        Self {
+            trace: FileTrace::default(),
+            draft: MessageDraft::new(guide),
+            session: Memo::default(),
+            project: Memo::default(),
+            version: Memo::default(),
+            chains: ChainIndex::default(),
+            sessions: SessionPlaces::default(),
+        }
     }
 
     /// The rows collected so far.
@@ -110,9 +117,18 @@ impl<'v> Extractor<'v> {
         let Self { version, trace, .. } = self;
         let intern = |text: &[u8]| trace.names.intern(&String::from_utf8_lossy(text));
         let version = envelope.version.map_or(Sym(0), |text| version.get(text.0, intern));
-        let [ts_first, ts_last] = [if talks { ts } else { NO_TIME }; 2];
+        let ts = if talks { ts } else { NO_TIME };
         let project_record = if project.is_some() { record } else { u32::MAX };
-        let row = SessionRow { session, project, project_name, project_record, version, ts_first, ts_last, records: 1 };
+        let row = SessionRow {
+            session,
+            project,
+            project_name,
+            project_record,
+            version,
+            ts_first: ts,
+            ts_last: ts,
+            records: 1,
+        };
         merge_session(&mut self.trace.rows.sessions, &mut self.sessions, row, &self.trace.names);
     }
 
@@ -277,7 +293,8 @@ impl<'v> Extractor<'v> {
         }
     }
 
-    /// Marks of any record: a summary, a link of an inline side chain, a copy with a name of its own or of a fork's start.
+    /// Marks that any record may carry: a compaction summary, a link of an inline side chain, a copy with a name of its own,
+    /// or with which a fork begins.
     fn chain_marks(&mut self, envelope: &Envelope<'_>, record: u32) {
         let mark = |kind| MarkRow { record, kind, other: envelope.parent.id(), ts: NO_TIME, ..MarkRow::default() };
         if envelope.summary {

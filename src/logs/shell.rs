@@ -246,8 +246,8 @@ impl<'a> Commands<'a> {
         }
     }
 
-    /// Passes over a here-document in a substitution, the first `<` having been taken: its quotes and brackets are text. What
-    /// no line ends is a shift: `$((1 << 2))`.
+    /// Passes over a here-document in a substitution, the first `<` having been taken: its quotes and brackets are text. What no
+    /// line ends is a shift: `$((1 << 2))`.
     fn skip_document(&mut self) {
         let more = self.rest.iter().take_while(|next| **next == b'<').count();
         self.rest = &self.rest[more..];

@@ -14,7 +14,8 @@ pub trait TakeRecords: Sized {
     /// What was counted so far.
     fn counters(&mut self) -> &mut Counters;
 
-    /// Reads the object at the cursor and, if it is whole, counts and takes it. If it breaks off, nothing of it was taken.
+    /// Reads the object that stands at the cursor and, if it is whole, counts and takes it. If it breaks off, nothing
+    /// of it was taken.
     fn record(&mut self, cursor: &mut Cursor<'_>) -> Result<(), JsonFault>;
 }
 
@@ -189,9 +190,11 @@ pub(super) fn may_hold_another(rest: &[u8]) -> bool {
 }
 
 /// Where the next whole record starts behind one that broke off: a writer was killed, the next ones appended. Nested objects of
-/// the torn record lack the fields of a record. `walked` counts the bytes that were looked at.
+/// the torn record do not qualify, since they lack the fields of a record, and something of it stands behind them. `walked`
+/// counts the bytes that were looked at.
 fn next_record(line: &[u8], mut from: usize, walked: &mut usize) -> Option<usize> {
-    /// How often the line may be walked through for them. Whole objects are soon over; what the break left open reaches far.
+    /// How often the line may be walked through for them. Objects that are whole are soon over, however many there are; only
+    /// what the break left open reaches far.
     const WALKS_MAX: usize = 64;
     while *walked <= WALKS_MAX * line.len() {
         let begin = from + memmem::find(line.get(from..)?, b"{\"")?;

@@ -21,7 +21,8 @@ pub type Millis = i64;
 /// The timestamp of a record that carries none.
 pub const NO_TIME: Millis = i64::MIN;
 
-/// A summary this many records behind a compaction boundary belongs to it. Concurrent writers may put a record or two between.
+/// A summary this many records behind a compaction boundary belongs to it. They are written together; concurrent
+/// writers may put a record or two between.
 pub const SUMMARY_WITHIN_RECORDS: u32 = 3;
 
 /// Where a chain of calls was recorded, best place first.
@@ -186,7 +187,8 @@ pub struct Usage {
 }
 
 impl Usage {
-    /// Makes writes by lifetime a part of all writes, as they should be: without a total they are it, beyond it they are cut.
+    /// Makes writes by lifetime a part of all writes, as they are where both are right: without a total they are the total,
+    /// and beyond it they are cut.
     pub fn settle_split(&mut self) {
         let split = self.cache_creation_5m.saturating_add(self.cache_creation_1h);
         if self.cache_creation == 0 {
@@ -247,10 +249,11 @@ pub enum MarkKind {
     Link = 3,
     /// A person wrote: a prompt, also one sent while the assistant worked; `id` is its uuid.
     Prompt = 4,
-    /// A record in the user's role without a result, on a main thread: `id` is its uuid, `other` its parent's, or none.
+    /// A record in the user's role without a result, on a main thread: `id` is its uuid, `other` its parent's, none where the
+    /// context begins anew.
     Said = 5,
-    /// A copy in a fork that has another uuid than its original, or with which the fork begins: `id` is the original's, `other`
-    /// its own, which is the parent of records behind it.
+    /// A copy in a fork that has another uuid than its original, or with which the fork begins: `id` is the original's, `other` its
+    /// own, which is the parent of records behind it.
     Copied = 6,
 }
 
@@ -360,7 +363,8 @@ pub fn count_under(counts: &mut BTreeMap<String, u64>, name: &str, count: u64) {
     }
 }
 
-/// Puts rows behind others. Where there are none they are taken over: of a long log a copy would be most of memory.
+/// Puts rows behind others. Where there are none yet they are taken over as they stand: of a long log a copy would be
+/// the most that is in memory.
 pub(super) fn put_behind<T>(rows: &mut Vec<T>, mut later: Vec<T>) {
     if rows.capacity() == 0 {
         *rows = later;
@@ -381,7 +385,8 @@ pub fn chain_place(chains: &mut Vec<ChainKey>, index: &mut ChainIndex, key: Chai
 }
 
 impl FileRows {
-    /// Appends the rows of the piece that follows. `names` says where symbols of `later` went, `before` what came earlier.
+    /// Appends the rows of the piece that follows. `names` says where each symbol of `later` went, `before` how much
+    /// of the file came earlier.
     pub fn append(&mut self, mut later: Self, names: &[Sym], before: &Counters) {
         let places = self.chains.iter().zip(0..);
         let mut index: ChainIndex = places.map(|(&key, place)| (key, place)).collect();
@@ -426,7 +431,8 @@ impl FileRows {
         self.sessions.extend_from_slice(&more.sessions);
     }
 
-    /// Brings together what belongs together: the halves of each call, the copies of each message, the rows of each session.
+    /// Brings together what belongs together: the halves of each call, the copies of each message, the rows of each
+    /// session.
     pub fn fold(&mut self, names: &Names) {
         join_halves(&mut self.calls);
         for row in &mut self.calls {
@@ -528,8 +534,9 @@ pub fn compare_versions(a: &str, b: &str) -> std::cmp::Ordering {
 }
 
 /// Pairs each answering half with the nearest asking half of its id before it, if nothing answered that yet; whatever has no
-/// partner stays a row of its own. Other makers' models number their calls anew in each answer, so that an id may come back.
-/// The result is a function of the halves alone, however they were joined before. Blocks have numbers, so there are no ties.
+/// partner stays a row of its own. Other makers' models number their calls anew in each answer, so that an id may come back. The
+/// result is a function of the halves alone, however they were joined before. A block has a number of its own, and a half is a
+/// block: there are no ties.
 fn join_halves(rows: &mut Vec<CallRow>) {
     let answer = |row: &mut CallRow| Some((row.call, row.progress, row.answered.take()?));
     let mut answers: Vec<_> = rows.iter_mut().filter_map(answer).collect();
@@ -554,7 +561,8 @@ fn join_halves(rows: &mut Vec<CallRow>) {
     rows.shrink_to_fit();
 }
 
-/// Merges the copies of each message; what progress records repeat stays apart, and so does each message without any id.
+/// Merges the copies of each message; what progress records repeat stays apart from records of their own, and so does
+/// each message without any id.
 fn merge_copies(rows: &mut Vec<MessageRow>, chains: &[ChainKey], names: &Names) {
     let mut index: IdMap<(Id, bool), usize> = IdMap::default();
     let mut kept = 0;

@@ -34,7 +34,8 @@ struct DraftList {
     has_spellings: bool,
 }
 
-/// A drafted scalar of an input: of the call at this place in the record. The first of each call stands for the whole input.
+/// A drafted scalar of an input: of the call at this place in the record. The first of each call stands for the whole
+/// input.
 #[derive(Default)]
 pub(super) struct DraftGiven {
     pub(super) call: usize,
@@ -89,8 +90,16 @@ const BEYOND: usize = usize::MAX;
 impl<'v> ValueDraft<'v> {
     /// An empty draft.
     pub fn new(rules: &'v ValueRules) -> Self {
-        let (names, texts, lists, found, given, answer_lists, scratch) = Default::default();
-        Self { rules, names, texts, lists, found, given, answer_lists, scratch }
+        Self {
+            rules,
+            names: Names::default(),
+            texts: Vec::new(),
+            lists: Vec::new(),
+            found: Vec::new(),
+            given: Vec::new(),
+            answer_lists: AnswerLists::default(),
+            scratch: Vec::new(),
+        }
     }
 
     /// Forgets the record before.
@@ -102,7 +111,8 @@ impl<'v> ValueDraft<'v> {
         self.answer_lists.start = 0;
     }
 
-    /// Drafts what an answer lists; `answer` is its place in the record. Of a tool that may be listing, lines are drafted too.
+    /// Drafts what an answer lists; `answer` is its place in the record. Where its tool may be one whose answers are taken
+    /// apart by lines, these are drafted as well.
     pub fn answer(&mut self, answer: usize, text: &[u8], may_be_listing: bool) {
         self.open_lists();
         if leaves::walk_answer(self, text).is_none() {

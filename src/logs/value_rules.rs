@@ -1,4 +1,5 @@
-//! What counts as a value: paths, addresses and ids by form alone, and their one spelling, by `rules/projections.toml`.
+//! What counts as a value: paths, addresses and ids by their form alone, and the one spelling of each. Numbers and words
+//! stand in `rules/projections.toml`.
 
 use memchr::{memchr, memmem, memrchr};
 use serde::Deserialize;
@@ -116,7 +117,8 @@ impl ValueRules {
         memchr(b':', line).is_none() && (in_directory() || self.is_path(line))
     }
 
-    /// Whether the start of a line, up to a colon, is the file that the line is from; `numbered` that a number follows.
+    /// Whether the start of a line, up to a colon, is the file that the line is from; `numbered` says that a line number
+    /// follows.
     pub fn is_path_head(&self, head: &[u8], numbered: bool) -> bool {
         let name = memrchr(b'/', head).map_or(head, |slash| &head[slash + 1..]);
         let in_directory = || name.len() < head.len() && !has_double_slash(head);
@@ -189,7 +191,8 @@ pub fn is_url(text: &[u8]) -> bool {
     text.starts_with(b"https://") || text.starts_with(b"http://")
 }
 
-/// Writes an address in its one spelling: `https`, the host in lower case, no fragment, slash at the end or punctuation.
+/// Writes an address in its one spelling: `https`, the host in lower case, no fragment, no slash at the end, nothing of
+/// the sentence around it.
 pub fn normal_url(url: &[u8], out: &mut Vec<u8>) {
     let url = without_sentence(url);
     let url = &url[..memchr(b'#', url).unwrap_or(url.len())];

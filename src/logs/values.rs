@@ -128,7 +128,8 @@ pub struct ValueRows {
 }
 
 impl ValueRows {
-    /// Appends what follows in the file. `names` says where symbols of `later` went, `blocks` how many blocks came earlier.
+    /// Appends what follows in the file. `names` says where each symbol of `later` went, `blocks` how many blocks came
+    /// earlier.
     pub fn append(&mut self, mut later: Self, names: &[Sym], blocks: u32) {
         let name = |sym: Sym| names[sym.0 as usize];
         for row in &mut later.lists {
@@ -267,7 +268,8 @@ impl Blocks {
     }
 }
 
-/// Rank of a copy, smaller is better: own records before progress records; then what no order of files changes.
+/// Rank of a copy, smaller is better: a record of its own before a progress record; then whatever does not depend on the
+/// order of files.
 type Rank = (bool, Id, u32);
 /// The copy of a call that counts: its rank, and its file and block.
 type Copied = (Rank, (usize, u32));

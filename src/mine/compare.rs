@@ -15,8 +15,9 @@ use crate::logs::trace::ResultKind;
 use crate::mine::edges::sums_of;
 use crate::mine::tools;
 
-/// Every edge and size of either side, the surest change first. Edges are tested by their share of the first tool's
-/// pairs, sizes by Mood's median test; both by Fisher's exact test and Benjamini–Hochberg over all tests of a kind.
+/// Every edge and size that either side has, the surest change first. Edges are tested by the share of their first tool's
+/// pairs, sizes by the share of answers on one side of their median (Mood's median test); both with Fisher's exact test,
+/// two-sided, and Benjamini–Hochberg over all tests of a kind.
 pub fn changes(a: &Side, b: &Side, thresholds: &EdgeThresholds) -> Vec<ComparedRow> {
     let mut edges = edges(a, b);
     let mut sizes = sizes(a, b);
@@ -155,7 +156,7 @@ impl Side {
             .iter()
             .filter_map(|sum| Some(((name(sum.from), name(sum.to), sum.lag?), (sum.count, Some(sum.sessions)))));
         let sessions: BTreeMap<String, u64> = sums.ends.iter().map(|end| (name(end.tool), end.sessions)).collect();
-        let chars = sizes_of_answers(input, concurrency == Concurrency::Flat, shown);
+        let chars = sizes_of_answers(input, concurrency, shown);
         let sizes = chars.into_iter().map(|(tool, mut chars)| {
             chars.sort_unstable();
             let side = SizeSide {
@@ -170,9 +171,13 @@ impl Side {
     }
 }
 
-fn sizes_of_answers(input: &mut Input, by_file: bool, shown: &dyn Fn(&str) -> String) -> BTreeMap<String, Vec<u32>> {
+fn sizes_of_answers(
+    input: &mut Input,
+    concurrency: Concurrency,
+    shown: &dyn Fn(&str) -> String,
+) -> BTreeMap<String, Vec<u32>> {
     let mut chars: BTreeMap<String, Vec<u32>> = BTreeMap::new();
-    if by_file {
+    if concurrency == Concurrency::Flat {
         let window = input.window.clone();
         let corpus = input.corpus();
         for (tool, (_, sizes)) in tools::sizes(corpus, &window) {
@@ -204,6 +209,7 @@ pub struct SizeSide {
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, strum::IntoStaticStr)]
 #[strum(const_into_str, serialize_all = "snake_case")]
 pub enum ComparedKind {
+    /// A follow-up.
     Edge,
     Size,
 }

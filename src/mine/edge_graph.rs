@@ -1,4 +1,5 @@
-//! Edges as a graph: for Graphviz and Mermaid (thicker is oftener), and in two layers for a browser.
+//! Edges as a graph: for Graphviz and for Mermaid (the thicker the oftener, labels with count and confidence), and in two layers,
+//! as on the page of `devboy mine edges` for a browser.
 
 use std::collections::BTreeMap;
 
@@ -12,6 +13,7 @@ use crate::report::numbers::{counted, thousands};
 /// Thinnest and thickest line, in points.
 const WIDTH: (f64, f64) = (1.0, 8.0);
 
+/// Name of each node, by tool.
 fn nodes(edges: &[&Edge]) -> BTreeMap<String, String> {
     let mut names: Vec<&String> = edges.iter().flat_map(|edge| [&edge.from, &edge.to]).collect();
     names.sort();

@@ -103,6 +103,7 @@ pub fn sums(activities: &[Activity], names: &Names, lags: &[u32], eventually: bo
     Ok(out)
 }
 
+/// The margins of all pairs at one lag.
 #[derive(Default)]
 struct Margins {
     total: u64,

@@ -1,6 +1,8 @@
-//! Which fields of JSON results the model took up later, by tool, the tokens of those it did not, and the groups that
-//! follow. Only repetition can be seen: a field that informs without it (a text, a yes or no) is *not followed*, not
-//! judged.
+//! Which fields of JSON results the model took up later, by tool: shares with their intervals, tokens of what it never did, and
+//! the groups that follow from it; and all that as tables and listings.
+//!
+//! Only what is written again can be seen. A field that informs without being repeated (a text, a status, a yes or no) is
+//! *not followed* and not judged.
 
 use std::cmp::Ordering;
 use std::collections::hash_map::Entry;
@@ -58,6 +60,7 @@ impl CallFields {
         fields
     }
 
+    /// Adds the rows of a file.
     fn add(&mut self, file: &FileTimeline) {
         for block in file.rows.blocks.iter().filter(|block| block.kind == BlockKind::ToolResult) {
             let is_read = block.chars == 0 || block.tokens[VOCABULARY] > 0;
@@ -190,6 +193,7 @@ impl ToolFields {
     }
 }
 
+/// What is being summed up of a tool.
 #[derive(Default)]
 struct ToolFieldSums {
     tool: ToolFields,

@@ -1,4 +1,5 @@
-//! Facts to aggregates: totals, tool statistics, follow-ups, patterns, projections, sums of recorded responses.
+//! Facts to aggregates: totals that can be checked by hand, tool statistics, follow-up edges, patterns, mined projections,
+//! and what recorded responses add up to.
 
 pub mod edge_graph;
 pub mod fingerprint_tables;

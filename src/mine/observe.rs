@@ -54,6 +54,7 @@ pub struct EventSums {
     bytes: ValueCounts,
     /// Stack distances of repeats, by endpoint.
     distances: ValueCounts,
+    /// Depths of nested objects.
     depths: ValueCounts,
     contexts: ContextSums,
 }
@@ -112,7 +113,8 @@ impl EventSums {
     }
 }
 
-/// Sums and spans of all endpoints over pieces of whole sessions: one frame of all events would double their room.
+/// The sums and spans of all endpoints, added up over pieces of whole sessions: a frame of all events would take as much
+/// room again as they do.
 fn sums(part: &LogPart<'_>, distances: &[u32]) -> Result<(Vec<EndpointSum>, BTreeMap<Sym, EndpointSpan>)> {
     let of_piece = |piece: Vec<Range<usize>>| {
         let count = piece.iter().map(Range::len).sum();
@@ -216,6 +218,7 @@ fn fetched(part: &LogPart<'_>) -> BTreeMap<Sym, (u64, u64)> {
     fetched
 }
 
+/// What follows from the sums of one endpoint.
 fn summed(sums: &[EndpointSum]) -> Fingerprint {
     let total = |of: &dyn Fn(&EndpointSum) -> u64| sums.iter().map(of).sum::<u64>();
     let weigh = |of: &dyn Fn(&EndpointSum) -> u64| sums.iter().map(|sum| sum.weight * of(sum) as f64).sum::<f64>();
@@ -260,6 +263,7 @@ fn layer_tokens(sum: &EndpointSum) -> LayerTokens {
     tokens
 }
 
+/// The share of each shape, by name.
 fn shape_mix(sums: &[EndpointSum], calls: f64) -> Vec<(String, f64)> {
     let mut weights: BTreeMap<&str, f64> = BTreeMap::new();
     for sum in sums {
@@ -285,7 +289,9 @@ fn weighted(counts: &[ValueCount]) -> Vec<(u32, f64)> {
     weights.sort_by_key(|(value, _)| *value);
     weights.dedup_by(|next, known| {
         let is_same = next.0 == known.0;
-        known.1 += if is_same { next.1 } else { 0.0 };
+        if is_same {
+            known.1 += next.1;
+        }
         is_same
     });
     weights
@@ -322,6 +328,7 @@ fn tool_costs(planned: &LogPart<'_>, guide: &EventGuide<'_>, bytes: &[ValueCount
     tools
 }
 
+/// Takes in what the planner foresaw.
 fn add_plan(costs: &mut ToolCosts, event: &RecordedEvent, bytes_per_token: u32) {
     let (plan, unrecorded) = (&event.plan, event.weight - 1.0);
     let also = |is: bool| if is { unrecorded } else { 0.0 };

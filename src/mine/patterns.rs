@@ -63,6 +63,7 @@ impl<'a> PatternSearch<'a> {
         found
     }
 
+    /// Whether the call at a place of its context is a match.
     fn matches(&self, calls: &[Call], at: usize, use_of: &MinedCall, led: &[u32]) -> bool {
         let tool = calls[at].tool.0 as usize;
         match self.pattern.kind {

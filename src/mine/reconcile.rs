@@ -1,4 +1,5 @@
-//! How the counts of reports go into each other, step by step; what does not add up is a fault of devboy.
+//! How the counts of the reports go into each other: from one figure to the next, step by step, each step counted by
+//! itself. What does not add up is a fault of devboy.
 
 use std::collections::{BTreeSet, HashSet};
 

@@ -1,4 +1,5 @@
-//! Which responses repeat what their context saw, and how long ago: by content hashes, whatever any cache did.
+//! Which responses repeat what their context was shown before, and how long ago: from content hashes alone, so that it
+//! does not matter what any cache did.
 
 use rayon::prelude::*;
 
@@ -8,8 +9,9 @@ use crate::telemetry::log::{LogPart, RecordedEvent};
 /// [`repeats`] for a response that repeats nothing.
 pub const NO_REPEAT: u32 = u32::MAX;
 
-/// The LRU stack distance of each repeat in a sorted log: how many other bodies the context and partition was shown
-/// since (Mattson et al. 1970). [`NO_REPEAT`] for first showings, bodies with images or no hash, and left out sessions.
+/// For each event of a sorted log the LRU stack distance of its repeat: the number of distinct other bodies that the same
+/// context and partition was shown since it was last shown this one (Mattson et al. 1970). [`NO_REPEAT`] for the first
+/// showing, where no content hash was recorded or images stand beside the text, and in sessions that are left out.
 pub fn repeats(part: &LogPart<'_>) -> Vec<u32> {
     let context = |event: &RecordedEvent| (event.session, event.chain, event.partition);
     let contexts = part.log.events.par_chunk_by(|a, b| context(a) == context(b));

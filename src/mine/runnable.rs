@@ -1,4 +1,5 @@
-//! Which calls one argument is enough for: a result supplies one value, and a call that lacks another is refused.
+//! Which calls can run with one argument alone: what a result can supply is one value, and a call that lacks another
+//! required argument is refused.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -20,6 +21,7 @@ pub struct Runnable {
     seen: BTreeMap<String, SeenArguments>,
 }
 
+/// Arguments of the calls of one tool.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 struct SeenArguments {
     /// Arguments that every call may have had. A call may have any whose value is not kept (long texts, short words).

@@ -69,12 +69,14 @@ pub fn sessions(history: &History, names: &Names, read_class: &BTreeSet<String>)
     rows
 }
 
-/// Tokens that entered a context: the growth from request to request of every reader (main thread or subagent, also one
-/// known by progress records alone), the first request counting whole; of readers at work before the window only what
-/// came since.
+/// Tokens that entered a context: of every reader (main thread or subagent) the sum of all growth from one request to
+/// the next, the first request counting whole; of a reader that was at work before the window, only what came since. What a
+/// compaction takes out is not counted again.
 ///
-/// An estimate: side chains without an id count as one reader, and nothing that a compaction takes out counts again,
-/// nor its summary unless the context grows beyond it.
+/// Subagents that only progress records tell of are readers too: what a first chunk says of what went in is whole.
+///
+/// An estimate: side chains without an id are taken for one reader, and the summary that a compaction leaves counts only
+/// as far as the context grows beyond it.
 pub fn tokens_entered(history: &History) -> u64 {
     let mut readers: BTreeMap<Reader, Vec<(Millis, u64)>> = BTreeMap::new();
     for message in history.messages.iter().filter(|message| message.tells_prompt()) {
@@ -94,7 +96,8 @@ fn growth(held: Option<u64>, mut requests: Vec<(Millis, u64)>) -> u64 {
     sum
 }
 
-/// The model with most billed messages per session, of equals the first by name; empty where none is known.
+/// The model that answered most often in each session, by billed messages; of equals the first by name. Empty where no
+/// message is known.
 pub fn models_of_sessions(history: &History, names: &Names) -> Vec<String> {
     let most = |models: Vec<&str>| models.first().copied().unwrap_or_default().to_owned();
     models(history, names).map(most).collect()
@@ -145,7 +148,8 @@ pub fn session_uses(history: &History, names: &Names, read_class: &BTreeSet<Stri
     uses
 }
 
-/// Sessions by their recorded calls, in the order of a sorted log, weighted and rounded; none without a response.
+/// Sessions by their recorded calls, session by session of a sorted log; numbers are weighted and rounded. Sessions without a
+/// response count none.
 pub fn session_uses_of_events(part: &LogPart<'_>, read_class: &BTreeSet<String>) -> Vec<SessionUse> {
     let log = part.log;
     let reads: Vec<bool> = log.names.texts().iter().map(|name| read_class.contains(name)).collect();

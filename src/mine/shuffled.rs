@@ -1,5 +1,6 @@
-//! How often tools would follow each other if each context's messages came in another order: what "more than chance" is
-//! held against. What a context has at hand (a shell or not) explains nothing then; only order does.
+//! How often tools would follow each other if the messages of each context came in another order: what "more than
+//! chance" is held against. What a context is made of (some have no shell, others nothing else) explains nothing then;
+//! only the order does.
 
 use std::collections::BTreeMap;
 
@@ -38,7 +39,8 @@ impl WantedPairs {
         wanted
     }
 
-    /// Tells of those of some sorted tools that are wanted behind another: goes through whichever list is shorter.
+    /// Tells of those of some tools, sorted, that are wanted behind another one: either they or the wanted ones are gone
+    /// through, whichever are fewer.
     fn among<T: Copy>(&self, from: Sym, others: &[(Sym, T)], mut each: impl FnMut(Sym, T)) {
         match self.0.get(&from) {
             None => {}

@@ -1,4 +1,5 @@
-//! Sizes of results by session: how well quantiles hold for what comes. With sampling a value stands for several.
+//! Sizes of results, session by session: how well quantiles of the past hold for what comes. The values are weighted:
+//! with sampling, one recorded value stands for several.
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
@@ -13,6 +14,7 @@ use crate::logs::history::History;
 use crate::logs::trace::{Millis, ResultKind};
 use crate::telemetry::log::{EventLog, RecordedEvent};
 
+/// Bytes of the answers of one session, by tool.
 #[derive(Clone, Debug, Default)]
 struct SessionSizes {
     start: Millis,
@@ -101,6 +103,7 @@ fn judge_tool(promise: Promise, bound: u32, tool: Sym, later: &[SessionSizes], s
     }
 }
 
+/// The answers of some sessions, tool by tool.
 fn by_tool(sessions: &[SessionSizes]) -> BTreeMap<Sym, Vec<u32>> {
     let mut tools: BTreeMap<Sym, Vec<u32>> = BTreeMap::new();
     for (tool, bytes) in sessions.iter().flat_map(|session| &session.bytes) {

@@ -25,6 +25,7 @@ pub struct ToolGuide<'a> {
     pub exact: &'a IdMap<Id, u32>,
 }
 
+/// What a context has seen so far.
 #[derive(Default)]
 struct ContextSeen {
     context: Option<(u32, u32)>,
@@ -35,6 +36,7 @@ struct ContextSeen {
     empty: BTreeMap<Sym, Vec<usize>>,
 }
 
+/// What reads of a file showed.
 #[derive(Default)]
 struct FileReads {
     bodies: IdSet<Id>,
@@ -126,6 +128,7 @@ pub fn calls(history: &History, names: &Names, guide: &ToolGuide<'_>) -> (Vec<Mi
     (out, servers)
 }
 
+/// What a call says by itself.
 fn plain(call: &Call, guide: &ToolGuide<'_>) -> MinedCall {
     let exact = guide.exact.get(&call.body).copied();
     let estimated = (f64::from(call.bytes) / guide.rules.bytes_per_token).ceil() as u32;
@@ -181,7 +184,8 @@ pub fn uses(calls: &[MinedCall], servers: &[String], names: &Names) -> Result<To
     })
 }
 
-/// The published volumes, most called first: a file is a session, copies count again, an unanswered call has size 0.
+/// The published table of volumes: a file is a session, copies in other files count again, a call without an answer has
+/// size 0; the most called first.
 pub fn volumes(corpus: &Corpus, window: &Range<Millis>) -> Vec<Volume> {
     let sizes = sizes(corpus, window);
     let volume = |(tool, (sessions, mut chars)): (Sym, (u64, Vec<u32>))| {

@@ -1,5 +1,8 @@
-//! Totals of the *input* by the plainest definitions, which a short independent program can check: a file is one trace,
-//! nothing is deduplicated but API messages. What is made of it is in [`crate::logs::history`].
+//! Totals by the plainest definitions there are, so that a short independent program can check them: a file is one
+//! trace, records stand in line order, nothing is deduplicated but API messages.
+//!
+//! They describe the *input*. What devboy makes of it (each call once, subagents once, sidecars left out) is in
+//! [`crate::logs::history`].
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::ops::Range;
@@ -43,9 +46,13 @@ pub struct StatusTotals {
 /// Token fields of all messages.
 #[derive(Serialize, Deserialize, Default, Debug, PartialEq, Eq)]
 pub struct UsageTotals {
+    /// See [`Usage::input`].
     pub input_tokens: u64,
+    /// See [`Usage::output`].
     pub output_tokens: u64,
+    /// See [`Usage::cache_creation`].
     pub cache_creation_input_tokens: u64,
+    /// See [`Usage::cache_read`].
     pub cache_read_input_tokens: u64,
 }
 

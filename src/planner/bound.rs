@@ -1,4 +1,5 @@
-//! What nobody can beat, prefetches that know the next calls; and the control, prefetches of other sessions' values.
+//! What nobody can beat: the prefetches of a planner that knows the next calls, from what the results list; and the
+//! control: what a planner hits that fetches what the results of other sessions listed.
 
 use std::collections::BTreeMap;
 
@@ -35,6 +36,7 @@ enum CallReach {
     Nowhere,
     /// Its tool may not be called ahead.
     Ran,
+    /// It was answered before.
     Repeat,
     /// No answer had one of its values.
     New,
@@ -59,6 +61,7 @@ impl CallReach {
     }
 }
 
+/// The search through one context.
 struct BoundSearch<'a> {
     told: ToldHistory<'a>,
     known: &'a [KnownTools<'a>],

@@ -1,6 +1,8 @@
-//! Candidates for the next call after a result, one per link and argument, and every refusal with its reason.
+//! What may be called next after a result: one candidate per link and projected argument, and every refusal with its
+//! reason.
 //!
-//! Only links of the tool that just answered count: they project from its result. A link to itself needs a new argument.
+//! Only links of the tool whose result just came count, since only that result is there to project from. A link back to
+//! the same tool is a candidate like any other when its argument is new.
 
 use std::collections::{BTreeMap, BTreeSet};
 

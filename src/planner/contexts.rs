@@ -1,4 +1,5 @@
-//! The contexts of a history: chains between compactions, step by step; and measured latencies of tools.
+//! The contexts of a history: each chain (thread) between two compactions, step by step; and how long the
+//! calls of each tool took, as measured.
 
 use std::collections::BTreeMap;
 
@@ -21,6 +22,7 @@ pub struct PlannerContext {
 }
 
 impl PlannerContext {
+    /// The contexts of every session, by session and chain.
     fn of_sessions(history: &History) -> Vec<Vec<Self>> {
         let mut sessions = vec![Vec::new(); history.sessions.len()];
         for chain in &history.chains {
@@ -35,7 +37,8 @@ impl PlannerContext {
         sessions
     }
 
-    /// What something says of the contexts of each wanted session, in order; an empty list wants all.
+    /// What something says of the contexts of every session, in the order of the history; of sessions that are not wanted
+    /// it is asked nothing. An empty list wants all.
     pub fn each_session<T: Send>(
         history: &History,
         wanted: &[bool],
@@ -53,7 +56,8 @@ impl PlannerContext {
     }
 }
 
-/// The messages that begin within the first `calls` of these, whole: calls of one message have no order.
+/// The calls of the messages that begin within the first `calls` of these: all calls of a message or none, since they have
+/// no order among each other.
 pub fn window<'c>(history: &History, later: &'c [u32], calls: usize) -> &'c [u32] {
     let step = |place: usize| history.calls[later[place] as usize].step;
     let Some(last) = later.len().min(calls).checked_sub(1) else { return &[] };

@@ -1,4 +1,5 @@
-//! Refuses a call that keeps coming back empty: the very same one, for a while, on evidence (as published, by tool).
+//! Refuses a call that keeps coming back empty: only the very same one, only for a while, and only on evidence. And
+//! what the planners of a replay refuse, of which the published one does so by tool.
 
 use std::collections::BTreeMap;
 

@@ -1,6 +1,8 @@
-//! What the person is after: words of a turn's prompt that are words of a field's name; and the line that the planner
-//! would show the agent (published wording). Prompts are kept as hashes of words, so `full_dom` is named by "dom", not
-//! by "doms"; as published any part of a name would do.
+//! What the person is after, as far as the prompt of a turn names it: the words of it that are words of a field's name.
+//! And the line that the planner would show the agent (published wording).
+//!
+//! Prompts are kept as hashes of their words, so a keyword is found by equality of whole words: the field `full_dom` is
+//! named by "dom", not by "doms". As published any part of a name would do.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -21,7 +23,8 @@ pub struct Intents {
 }
 
 impl Intents {
-    /// Finds the prompt of every call's turn; only words of fields left out by default are keywords.
+    /// Finds the prompt of every call's turn. Only words of fields that these models leave out by default are keywords:
+    /// no other word changes what a call is worth.
     pub fn new<'m>(history: &History, timeline: &Timeline, models: impl IntoIterator<Item = &'m ToolModel>) -> Self {
         let known = words_of_fields(models);
         let mut intents = Self { sets: vec![BTreeSet::new()], of_calls: vec![0; history.calls.len()] };
@@ -66,6 +69,7 @@ impl Intents {
     }
 }
 
+/// Keywords in one block.
 fn named<'k>(
     timeline: &'k Timeline,
     known: &'k BTreeMap<u64, String>,
@@ -76,13 +80,15 @@ fn named<'k>(
     timeline.words.of(words).filter_map(|word| known.get(&word.hash).cloned())
 }
 
+/// The words that keywords can be, by hash.
 fn words_of_fields<'m>(models: impl IntoIterator<Item = &'m ToolModel>) -> BTreeMap<u64, String> {
     let groups = models.into_iter().flat_map(|model| model.field_groups.values());
     let fields = groups.filter(|group| !group.default_include).flat_map(|group| &group.fields);
     fields.flat_map(|field| words::words(field)).map(|word| (word.hash(), word.text().into_owned())).collect()
 }
 
-/// The line that announces tools called ahead; empty if none was. Arguments are cut as it cuts them.
+/// The line that announces which tools were called ahead, to stand behind an answer; empty if none was. Arguments are as
+/// long as it shows them, since their text is gone.
 pub fn prefetch_hint<'t>(tools: impl IntoIterator<Item = &'t str>, numbers: &TextNumbers) -> String {
     let argument = "x".repeat(numbers.argument_chars_max);
     let calls: Vec<String> = tools.into_iter().map(|tool| format!("{tool}({argument})")).collect();

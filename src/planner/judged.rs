@@ -99,6 +99,7 @@ fn metrics(stage: &PlannerStage, arm: &PlannerArm) -> Vec<Metric> {
         .collect()
 }
 
+/// What the prompts changed.
 fn intent_note(stage: &PlannerStage, arms: &[PlannerArm]) -> String {
     if stage.intents.is_none() {
         return "intent keywords: n/a, since prompts are no facts; `--intent` reads them".to_owned();

@@ -35,7 +35,8 @@ impl KnownLink<'_> {
         input_value(&mut [(self.name_value, value)])
     }
 
-    /// What the published planner takes of an answer: as text, so only listings and searches yield something.
+    /// What the published planner takes of an answer: it reads it as text whatever it is, so that only its extractors for
+    /// listings and searches of files find something.
     pub(super) fn taken<'v>(&self, told: ToldHistory<'v>, answer: usize) -> Vec<(&'v List, ListedValue)> {
         let lists = told.values.taken(answer).filter(|(list, _)| self.taken == Some(list.extractor));
         lists.flat_map(|(list, values)| values.iter().map(move |value| (list, *value))).collect()

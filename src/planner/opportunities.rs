@@ -1,4 +1,5 @@
-//! Moments at which something could be prefetched: a result, a link, a listed value, and whether it came.
+//! The moments of a history at which something could be prefetched: a result, a link and one value that the result
+//! lists, with everything that is known by then, and whether that very call came.
 
 use crate::base::id::IdSet;
 use crate::base::names::Sym;
@@ -87,7 +88,8 @@ pub struct Opportunity {
 
 /// Where the probability of a moment comes from.
 pub trait Odds: Sync {
-    /// Probability of exactly this call, 0 … 1, without a look at [`Opportunity::outcomes`]; none leaves it to the link.
+    /// Probability of exactly this call, 0 … 1, from what is known at the moment ([`Opportunity::outcomes`] is not); none
+    /// leaves it to the link.
     fn of(&self, moment: &Opportunity) -> Option<f64>;
 }
 
@@ -121,7 +123,8 @@ pub(super) struct Change<'m> {
 }
 
 impl<'m> Change<'m> {
-    /// That of a call; none if it failed or surely changes nothing. A shell may change anything but is not counted.
+    /// That of a call; none if it changes nothing for sure, or failed. A shell may change anything; that is not counted as a
+    /// change.
     pub fn of(told: ToldHistory<'_>, known: &'m KnownTools<'_>, call: usize) -> Option<Self> {
         let row = &told.history.calls[call];
         let tool = known.get(row.tool);
@@ -132,7 +135,8 @@ impl<'m> Change<'m> {
         Some(Self { files: files.map(|given| given.value).collect(), tools: &tool.invalidates })
     }
 
-    /// Whether it changes the answer of `to` to this value: the same file where both name one, else any answer.
+    /// Whether it changes what a call of `to` with this value would answer: the very file where both name one, else any answer
+    /// of the tool.
     fn makes_stale(&self, to: Sym, value: u64, is_path: bool) -> bool {
         if is_path && !self.files.is_empty() { self.files.contains(&value) } else { self.tools.contains(&to) }
     }

@@ -1,12 +1,14 @@
-//! The plan for one result: which candidates are prefetched within the budget, why the others are not, and what a call
-//! is worth and costs by its value model (Paper 3, "Knapsack algorithm").
+//! The plan for one result: which candidates are prefetched within the budget, why the others are not, and what a
+//! call is worth and costs by its value model (Paper 3, "Knapsack algorithm").
 //!
-//! A knapsack of items with prerequisites, chosen greedily by value per cost. Every request is charged, and no class
-//! has a place for sure: a critical call that does not fit is declined.
+//! Every request is charged. No class is guaranteed a place: a critical call that does not fit is declined.
 //!
-//! Without prerequisites the choice is worth at least half of the optimum: what fits before the first misfit, and that
-//! misfit, are together worth the fractional optimum (Dantzig 1957), and the choice no less than either. With them no
-//! such bound holds; [`optimum`] measures what is lost.
+//! It is a knapsack: items with prerequisites, chosen greedily by value per cost; and what the best choice of a
+//! small one is worth, against which greedy is held.
+//!
+//! Without prerequisites the choice is worth at least half of the optimum: the items that fit before the first misfit,
+//! and that misfit alone, together are worth at least as much as the fractional optimum (Dantzig 1957), and the choice
+//! is worth no less than either. With prerequisites no such bound holds; [`optimum`] measures what is lost.
 
 use std::collections::BTreeSet;
 
@@ -65,7 +67,8 @@ fn admissible(found: Candidates, called: &BTreeSet<String>) -> (Vec<Candidate>, 
     (open, declined)
 }
 
-/// Tools whose prerequisites were called or can be called before them; tools in a cycle are not among them.
+/// Tools of the candidates whose prerequisites were called, or can be called before them. Tools that wait for each
+/// other are not among them.
 fn grounded(open: &[Candidate], called: &BTreeSet<String>) -> BTreeSet<String> {
     let mut grounded = BTreeSet::new();
     loop {
@@ -107,7 +110,8 @@ pub struct ExpectedCost {
 }
 
 impl ExpectedCost {
-    /// `typical_kb` KiB in single precision, cut to bytes and tokens; below one byte per token counts as one.
+    /// `typical_kb` KiB in single precision, as the published schema holds it, cut to whole bytes and whole tokens. A
+    /// ratio below one byte per token counts as one.
     pub fn of(cost: &CostModel, bytes_per_token: f64) -> Self {
         let bytes = (cost.typical_kb as f32 * 1024.0) as u64;
         Self { bytes, tokens: (bytes as f64 / bytes_per_token.max(1.0)) as u64 }
@@ -119,7 +123,8 @@ impl ExpectedCost {
     }
 }
 
-/// 1 plus the value of every optional group with a field that contains a keyword in any case, up to the cap.
+/// 1 and the value of every group that is left out by default and has a field whose name contains a keyword, up to the
+/// cap. Letter case does not matter.
 pub fn intent_boost<'k>(model: &ToolModel, keywords: impl IntoIterator<Item = &'k str>, numbers: &ScoreNumbers) -> f64 {
     let keywords: Vec<_> = keywords.into_iter().map(str::to_ascii_lowercase).collect();
     let is_meant = |field: &String| keywords.iter().any(|word| field.to_ascii_lowercase().contains(word));
@@ -128,7 +133,8 @@ pub fn intent_boost<'k>(model: &ToolModel, keywords: impl IntoIterator<Item = &'
     meant.fold(1.0, |boost: f64, group| boost + group.estimated_value).min(numbers.boost_max)
 }
 
-/// The published worth of a call: class and intent, not probability; no host uses the preset `cost_aware`.
+/// The published worth of a call: class and intent, whatever its probability. No host uses the published preset
+/// `cost_aware`, by which slow and dear calls are worth less.
 pub fn worth<'k>(model: &ToolModel, keywords: impl IntoIterator<Item = &'k str>, numbers: &PlannerThresholds) -> f64 {
     numbers.class_scores.of(model.value_class) * intent_boost(model, keywords, &numbers.score)
 }
@@ -165,7 +171,8 @@ pub struct KnapsackChoice {
 }
 
 impl KnapsackProblem {
-    /// By density, everything that still fits; but a single item, with its prerequisites, that is worth more.
+    /// By density, everything that still fits; if one item with its prerequisites is worth more than all that, it goes
+    /// first.
     pub fn greedy(&self) -> KnapsackChoice {
         let order = self.by_density();
         let walked = self.fill(&order, KnapsackChoice::default());

@@ -1,4 +1,5 @@
-//! The books of a planner replay: every planned call with the one way it ended, what was declined, the cost.
+//! The books of a planner replay: what became of every planned call, what was declined, what it cost. Every planned call
+//! ends in exactly one way.
 
 use std::collections::BTreeMap;
 use std::ops::{AddAssign, Index, IndexMut};
@@ -20,6 +21,7 @@ pub enum PrefetchEnd {
     /// The agent asked for the same value with other arguments.
     #[strum(serialize = "target_only")]
     Target,
+    /// Nobody asked.
     Wasted,
     /// What it read changed, or it grew too old, before anybody asked.
     Stale,
@@ -90,7 +92,11 @@ impl DeclineReason {
             Self::LowProbability => Some(Decline::LowProbability),
             Self::Preempted => Some(Decline::Preempted),
             Self::PrereqMissing => Some(Decline::PrereqMissing),
-            _ => None,
+            Self::AlreadyRead
+            | Self::NoArgument
+            | Self::NotSpeculatable
+            | Self::UnknownArgument
+            | Self::MissingArgument => None,
         }
     }
 }
@@ -136,6 +142,7 @@ macro_rules! counts_per {
 }
 
 counts_per! {
+    /// A count per way to end.
     PerEnd: PrefetchEnd
 }
 

@@ -1,4 +1,5 @@
-//! The planner of Paper 3 as published: probability only gates, no arguments, all within the budget runs.
+//! The planner of Paper 3 as it was published, to compare with. Its probability only gates, it knows no arguments,
+//! and whatever is not over the budget is admitted.
 
 use std::cmp::Ordering;
 use std::collections::BTreeSet;
@@ -27,7 +28,8 @@ pub struct PublishedPlan {
     pub over_budget: Vec<String>,
 }
 
-/// Builds the published plan; `recent` are tools called, oldest first, at most `published.recent_tools_max`.
+/// Builds the published plan. `recent` are the tools called so far, oldest first; its host passes the last
+/// `published.recent_tools_max`. Links below `probability_min` are dropped.
 pub fn plan(
     models: &ValueModels,
     recent: &[&str],

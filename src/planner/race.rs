@@ -1,8 +1,9 @@
 //! The race of prefetches against the agent, in simulated time: what would have settled before the agent asked for it,
 //! within the limits on parallel calls, hosts and waiting.
 //!
-//! Times are milliseconds of the log. A result waits for the prefetches that it set off, which delays all that follows;
-//! the race accounts for that. With a timeout of 0 a prefetch has only the gap of the log.
+//! The caller brings what the log shows, with its times in milliseconds, and latencies. A result waits for the
+//! prefetches that it set off, so everything after it happens later than in the log; the race keeps account of that
+//! delay. With a timeout of 0 nothing waits, and a prefetch has only the gap that the log shows.
 
 use std::collections::BTreeMap;
 
@@ -93,6 +94,7 @@ pub struct Round {
     pub waited_ms: u64,
 }
 
+/// Something that will happen.
 #[derive(Debug)]
 enum Event {
     /// A prefetch ends.
@@ -247,7 +249,8 @@ impl Race {
         self.queued += 1;
     }
 
-    /// Lets everything happen that is due by then. Time never runs back: a late record happens now.
+    /// Lets everything happen that is due by then. Time never runs back: a record that stands late in the log happens
+    /// now.
     fn advance(&mut self, to_ms: u64) {
         while let Some(entry) = self.queue.first_entry().filter(|entry| entry.key().0 <= to_ms) {
             self.now_ms = self.now_ms.max(entry.key().0);

@@ -1,4 +1,5 @@
-//! What planners are judged on, and those compared there; each value of a parameter is a walk of its own.
+//! Everything that planners are judged on, and the planners that are compared there. To tell what each
+//! parameter would do they walk again for every value.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -30,6 +31,7 @@ use crate::planner::walk::{self, JudgedPlanner, arguments_seen, judge};
 use crate::replay::scenarios::{axes, grid};
 use crate::settings::{Enrichment, Settings, SettingsFile, what_if};
 
+/// The file with the numbers of the planner.
 const NUMBERS: &str = "planner.toml";
 
 /// Everything that planners are judged on.
@@ -177,6 +179,7 @@ pub fn sum(ledgers: &[PlannerLedger]) -> PlannerLedger {
 /// The parameter that is no key of the configuration.
 const PROBABILITY: &str = "min_followup_probability";
 
+/// One combination of values.
 struct SweepPointValues {
     values: Vec<String>,
     enrichment: Enrichment,

@@ -1,6 +1,7 @@
-//! What one planner prefetched and declined, as events beside those of the agent's calls. A prefetch never ran: its
-//! result is that of the same call in the logs, the nearest in time; without one the event has no content or
-//! prediction.
+//! What one planner prefetched and declined, as events beside those of the agent's calls.
+//!
+//! A prefetch never ran, so its result is that of the same call where it is in the logs, the nearest in time. Where it
+//! is nowhere, the event has no content and no prediction to hold against it, and names a file that no call names.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -67,7 +68,8 @@ impl<'s> Answers<'s> {
     }
 }
 
-/// First bytes of the hash of a call id: tool, arguments and the call that set it off, to be unique.
+/// The first bytes of the hash of a call id such as the host makes: tool and arguments. Here with the call that set it
+/// off, so that no two of them are the same.
 fn name(trace: &HostTrace) -> u32 {
     let id = format!("prefetch_{}_{:08x}_{}", trace.tool, trace.input, trace.after);
     let [a, b, c, d, ..] = Id::pseudonym(id.as_bytes()).0;

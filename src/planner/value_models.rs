@@ -1,7 +1,9 @@
-//! The effective value model of every tool: what devboy ships, also for a provider, with mined fields laid over it, and
-//! the user's file, whose strongest layer that knows a tool is all that counts, as the pipeline reads it.
+//! The effective value model of every tool: what devboy ships, what it ships for a provider, and what the user's file
+//! says. Of a configuration the strongest layer that knows a tool is all that counts, as the pipeline reads it; what was
+//! mined is laid over what is shipped field by field.
 //!
-//! Providers' models have live names (`mcp__<server>__<verb>`): equal verbs of two servers stay apart.
+//! Provider models are held under live names (`mcp__<server>__<verb>`), so that equal verbs of two servers do not
+//! collide.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -154,7 +156,8 @@ pub struct ValueModel {
 }
 
 impl ValueModel {
-    /// Whether it may be called ahead: never if it changes something; `true` allows an unclear class, `false` none.
+    /// Whether the tool may be called ahead. `speculate = false` always forbids it; `true` allows it for a class that
+    /// cannot be told, never for one that changes something.
     pub fn is_speculatable(&self) -> bool {
         match (self.model.speculate, self.model.side_effect_class) {
             (Some(false), _) => false,
@@ -267,6 +270,7 @@ impl ValueModels {
     }
 }
 
+/// Looks one model through.
 struct ModelCheck<'a> {
     at: KeyPath,
     model: &'a ValueModel,

@@ -1,4 +1,5 @@
-//! The planner replayed: a plan after every result, raced against the log's clock, judged by what came next.
+//! The planner replayed: a plan after every result of every session, raced against the clock of the log, and judged by
+//! what the agent did next. A planner in the walk sees the past only.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::ops::Range;
@@ -36,7 +37,8 @@ pub struct JudgedPlanner<'a> {
     pub models: &'a ValueModels,
     /// The same in the symbols of the history.
     pub known: &'a KnownTools<'a>,
-    /// Whether plans are as published: names of tools, first values of lists. Else per call and arguments.
+    /// Whether plans are made as published: names of tools instead of arguments, whatever fits the budget, the first values
+    /// of a list. Else per call and arguments, charged one by one.
     pub is_published: bool,
     /// Probability below which nothing is called ahead; as published, that of the link.
     pub probability_min: f64,
@@ -66,7 +68,8 @@ pub fn judge(told: ToldHistory<'_>, policy: &JudgedPlanner<'_>, wanted: &[bool])
     })
 }
 
-/// What the live host would have recorded: prefetches and declines of the wanted sessions, in order.
+/// What the live host would have recorded of the planner: the prefetches sent out and the declines of the sessions wanted,
+/// in the order of the history.
 pub fn trail(told: ToldHistory<'_>, policy: &JudgedPlanner<'_>, wanted: &[bool]) -> Vec<HostTrace> {
     let traces = |context: &PlannerContext| ContextWalk::over(told, policy, context).traces(context);
     let sessions =
@@ -95,6 +98,7 @@ struct Planned {
     predicted_tokens: u64,
 }
 
+/// What an answer offers, link by link.
 struct AnswerOffer<'a> {
     moments: Vec<Opportunity>,
     /// Links with the places of what they are offered.
@@ -141,6 +145,7 @@ struct ContextWalk<'a> {
 }
 
 impl<'a> ContextWalk<'a> {
+    /// The walk to the end of a context.
     fn over(told: ToldHistory<'a>, policy: &'a JudgedPlanner<'a>, context: &PlannerContext) -> Self {
         let numbers = policy.numbers;
         let mut walk = Self {
@@ -208,7 +213,8 @@ impl<'a> ContextWalk<'a> {
         answers
     }
 
-    /// When a call was made, from the start of its context; without a time, when the last thing happened.
+    /// When a call was made, from the first call of the context on; one without a time is made when the last thing
+    /// happened.
     fn log_ms(&self, row: &Call) -> u64 {
         if row.ts == NO_TIME || self.start_ms == NO_TIME {
             return self.now_ms;
@@ -304,6 +310,7 @@ impl<'a> ContextWalk<'a> {
         planned.collect()
     }
 
+    /// The candidates among what an answer offers.
     fn found(&self, turn: &AnswerMoment<'_>, offer: &AnswerOffer<'_>) -> Candidates {
         let JudgedPlanner { models, probability_min, odds, numbers, .. } = *self.policy;
         candidates(models, turn, probability_min, numbers, &|follow_up| offer.project(follow_up, odds))
@@ -434,6 +441,7 @@ impl<'a> ContextWalk<'a> {
         }
     }
 
+    /// What the published line costs.
     fn hint_tokens(&self, records: &[usize]) -> u64 {
         let tools = records.iter().map(|&record| self.race.records()[record].prefetch.request.tool.as_str());
         let hint = prefetch_hint(tools, &self.policy.numbers.texts);

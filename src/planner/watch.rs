@@ -25,7 +25,8 @@ pub(super) enum Match {
 pub(super) struct Clock {
     /// Calls so far.
     pub call: u32,
-    /// Of these, made before the message of the last one: windows hold all calls of a message or none.
+    /// Of these, made before the message of the last one. Windows are measured in them: calls of one message have no order
+    /// among each other, so that a window holds all of them or none.
     pub before: u32,
     pub step: u32,
     /// Calls and prefetches.
@@ -144,7 +145,8 @@ impl<'a, 'm> PrefetchWatch<'a, 'm> {
         self.clock.before = self.clock.call;
     }
 
-    /// A prefetch goes out. An open one of the same call grew too old, else none would go out: nothing hits it now.
+    /// A prefetch goes out. One of the same call that is still open grew too old, else none would go out: nothing hits it any
+    /// more.
     pub fn send(&mut self, moment: Opportunity, input: u64, record: usize, predicted_tokens: u64) {
         self.clock.event += 1;
         let place = self.sent.len() as u32;
@@ -179,7 +181,8 @@ impl<'a, 'm> PrefetchWatch<'a, 'm> {
         self.left.push(Left { edge, held, input, at: self.clock.call, exact: false, name: false });
     }
 
-    /// The agent calls: credits at most one prefetch and one decline; the place of the one asked for exactly.
+    /// The agent calls: credits one prefetch and one decline at most; gives the place of the prefetch that is asked for
+    /// exactly.
     pub fn call(&mut self, index: usize) -> Option<usize> {
         let row = &self.told.history.calls[index];
         self.clock.call += 1;

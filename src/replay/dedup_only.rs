@@ -1,6 +1,7 @@
-//! L0 alone: what the layers behind it answer is worked out once (again for endpoints that a change concerns), and a
-//! replay is one pass over a few numbers per response, for many changes at once. Each is followed only while its cache
-//! differs: a change of one endpoint is mostly forgotten a few responses later.
+//! L0 alone, replayed from what is known: what the layers behind it answer is worked out once (and again for the endpoints that
+//! a change concerns), and each replay is one pass over a few numbers per response. Any number of changes are replayed in the
+//! same pass, each only where what it has in its cache is not what is there now: a change of one endpoint is mostly forgotten a
+//! few responses later.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -44,6 +45,7 @@ pub(super) struct DedupStep {
     preview: bool,
 }
 
+/// What L0 does with a response.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Handling {
     Passed,
@@ -114,8 +116,9 @@ pub(super) struct DedupOnlyReplay<'t> {
 type ChangedSteps = Vec<(usize, DedupStep)>;
 
 impl<'t> DedupOnlyReplay<'t> {
-    /// Works out what the layers behind L0 answer. Recorded responses lack what near or line references need: L0 can
-    /// only refer to equal bodies. `weights` are what each response stands for, empty if each stands for itself.
+    /// Works out what the layers behind L0 answer. Of recorded responses nothing is known that a near-reference or a reference
+    /// to lines would need, so that L0 can do nothing but refer to equal bodies. `weights` are the responses that each one
+    /// stands for, empty if each stands for itself.
     pub fn new(tape: &'t Tape, scenario: &Scenario, weights: &'t [f64]) -> Self {
         let steps = (0..tape.responses.len()).map(|index| DedupStep::new(tape, scenario, index)).collect();
         Self { tape, steps: Arc::new(steps), weights }
@@ -155,7 +158,8 @@ impl<'t> DedupOnlyReplay<'t> {
         present
     }
 
-    /// How much more each change saves in one context; `changed` are the responses that the layers behind L0 answer anew.
+    /// How much more each change saves in one context. `changed` are by change the responses for which the layers behind L0
+    /// answer otherwise.
     pub fn more(&self, changes: &Changes<'_>, changed: &[ChangedSteps], context: Range<usize>) -> Vec<f64> {
         let mut more = vec![0.0; changes.all.len()];
         self.replay(changes, changed, context, |index, sent, apart| {

@@ -1,4 +1,6 @@
-//! What changes of the configuration would have done, replayed where they matter; and savings by session.
+//! What changes of the configuration would have done: each is replayed over the sessions in which it can make a
+//! difference, and compared with what holds now. And what a configuration saves session by session, which every interval
+//! over sessions is made of.
 
 use std::cmp::Reverse;
 use std::ops::Range;
@@ -27,8 +29,9 @@ pub struct Present {
     pub saved: f64,
 }
 
-/// A history under one configuration, worked out once, with any number of changes replayed beside it where they can
-/// matter. Pieces run on all threads; sums are added in their order, the same for any number of threads.
+/// A history under one configuration, against which any number of changes are held. What it saves is worked out once; changes
+/// are replayed beside it, only where one can make a difference. Pieces are replayed on all threads; sums are added up in their
+/// order, so that they are the same for any number of threads.
 pub struct EffectsBaseline<'p> {
     now: Scenario,
     pieces: Vec<PieceBaseline<'p>>,
@@ -152,6 +155,7 @@ impl<'p> PieceBaseline<'p> {
     }
 }
 
+/// A segment of a tape: a session, or a context of one.
 struct TapeSegment {
     session: u32,
     responses: Range<usize>,
@@ -165,6 +169,7 @@ impl TapeSegment {
     }
 }
 
+/// The segments of a tape in which `key` stays the same.
 fn segments(tape: &Tape, key: impl Fn(&Response) -> (u32, u32, u32)) -> Vec<TapeSegment> {
     let mut start = 0;
     let groups = tape.responses.chunk_by(|a, b| key(a) == key(b));
@@ -180,6 +185,7 @@ fn segments(tape: &Tape, key: impl Fn(&Response) -> (u32, u32, u32)) -> Vec<Tape
         .collect()
 }
 
+/// Where a change can make a difference.
 enum ChangeScope {
     Everywhere,
     /// In sessions with one of these endpoints, and in these sessions.
@@ -200,6 +206,7 @@ impl ChangeScope {
         Self::Some { endpoints, sessions: now.sessions_unlike(change) }
     }
 
+    /// Whether that is in this segment.
     fn concerns(&self, segment: &TapeSegment) -> bool {
         match self {
             Self::Everywhere => true,

@@ -65,7 +65,8 @@ fn line(row: &impl Serialize) -> String {
     serde_json::to_string(row).expect("rows of telemetry print") + "\n"
 }
 
-/// What the planner did, by the last event of the same step, or of the last one before, of the same context.
+/// What the planner did, by the event behind which it stands: the last one of the same step, or of the last step before
+/// it that has any, in the same context.
 fn planned_behind(log: &EventLog) -> BTreeMap<usize, Vec<&RecordedEvent>> {
     let mut behind: BTreeMap<usize, Vec<&RecordedEvent>> = BTreeMap::new();
     if log.planned.is_empty() {
@@ -90,6 +91,7 @@ fn content(event: &RecordedEvent, names: &Pseudonyms) -> String {
     if !is_response && !event.body.is_some() { String::new() } else { names.id(event.body).to_string() }
 }
 
+/// The event as it stands in a file.
 fn recorded(event: &RecordedEvent, log: &EventLog, source: &ReplayInput, names: &Pseudonyms) -> PipelineEvent {
     let ids = encode::ids();
     let format = |number: u8| ids.get(usize::from(number)).map(|id| (*id).to_owned());

@@ -1,4 +1,5 @@
-//! Whether hints are right: each is expanded over what was sent before, sharing nothing with its layer.
+//! Whether the hints of a replay are right: each is expanded over what was really sent before it, and compared with the
+//! body that it stands for. Shares nothing with the layers that wrote it.
 
 use crate::base::id::IdMap;
 use crate::facts::body_facts::{BodyFacts, BodyLine, NearField, NearSignature};

@@ -16,6 +16,7 @@ use crate::report::sharing::told_place;
 use crate::report::table::{TableBuilder, TableFormat};
 use crate::settings::write_output;
 
+/// Version of the baseline file.
 const SCHEMA_VERSION: u32 = 1;
 /// Endpoints below this share of all baseline tokens are too small to gate a build.
 const ENDPOINT_SHARE_MIN: f64 = 0.01;
@@ -43,6 +44,7 @@ struct Baseline {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pseudonyms: Option<String>,
     tokens: String,
+    /// Who runs the pipeline.
     #[serde(default)]
     reach: Option<String>,
     arms: BTreeMap<String, ArmBaseline>,
@@ -56,6 +58,7 @@ struct ArmBaseline {
     endpoints: BTreeMap<String, [u64; 2]>,
 }
 
+/// What a baseline file calls endpoints.
 #[derive(Clone, Copy)]
 enum BaselineNaming<'p> {
     Real,

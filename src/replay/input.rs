@@ -79,8 +79,9 @@ impl ReplayInput {
         ReplayOptions { extended, invalidate: true, counting: None }
     }
 
-    /// The responses as the live pipeline would have recorded them under this scenario. Failed calls and answers
-    /// without text bypass the pipeline but make stale what they changed. What its runner never sees is not recorded.
+    /// The responses as the live pipeline would have recorded them under this scenario. Calls that failed bypass the
+    /// pipeline, so they are no responses, and neither is an answer without text: they stand beside, since what they
+    /// changed is stale. What whoever runs the pipeline never sees is not recorded.
     pub fn events(&self, scenario: &Scenario) -> EventLog {
         let mut names = Names::default();
         let sessions = self.history.sessions.iter().map(|session| session.id.to_string()[..16].to_owned());
@@ -103,6 +104,7 @@ impl ReplayInput {
         log
     }
 
+    /// What happened in the contexts besides the responses.
     fn beside(&self, names: &mut Names, scenario: &Scenario) -> Vec<RecordedEvent> {
         let order = |chain: u32, call: usize| (call - self.history.chains[chain as usize].calls.start) as u32;
         let bare = |names: &mut Names, index: usize| {
@@ -245,6 +247,7 @@ pub fn endpoint(words: &Vocabulary, annotations: &Annotations, tool: &str, class
     Endpoint { tool: tool.to_owned(), class: class.to_owned(), kind: tool_kind(words, tool), shipped }
 }
 
+/// What a tool does with files.
 fn tool_kind(words: &Vocabulary, tool: &str) -> ToolKind {
     if words.file_read_tools.contains(tool) {
         ToolKind::FileRead

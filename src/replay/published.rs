@@ -1,10 +1,14 @@
 //! What the published accounting would have said about the same logs: shown beside the truth, never used.
 //!
-//! The published pipeline keeps one cache per session for the results of all threads, emptied by any compaction. It
-//! counts deleted text as saved, divides what encoders save by all tokens, and neither caches nor counts errors.
+//! The published pipeline keeps one cache per session, in which the results of all threads meet in the order of time; a
+//! compaction of any reader empties it. It counts text that its encoders delete as saved, and divides what encoders
+//! save by all tokens. Results flagged as errors pass it by: they are no events, and not cached.
 //!
-//! And what no cache could do better: exact references with hindsight, under the rules of a hint. One bound lifts what
-//! a live cache cannot know, the other its size and its exceptions as well.
+//! And what no cache could do better: exact references with hindsight.
+//!
+//! Both bounds keep the rules of a hint (same context and partition, only what was shown and not cleared since, real
+//! costs, only results in reach). One lifts what a live cache cannot know, the other its size and what it is told to
+//! leave alone as well.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, VecDeque};
@@ -179,7 +183,8 @@ fn savings(tape: &Tape, scenario: &Scenario, answers: &[AnsweredBody], cleared: 
     answers.iter().map(of_answer).collect()
 }
 
-/// The most references that save, with a cache of so many entries: what is needed last makes room (Belady 1966).
+/// The most references that a cache of so many entries can give, of those that save something: what is needed last makes
+/// room (Belady 1966).
 fn hits_max(answers: &[AnsweredBody], saved: &[u64], entries: usize) -> usize {
     // The next use of each answer's body, by place in `answers`.
     let mut next = vec![None; answers.len()];

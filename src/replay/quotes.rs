@@ -1,7 +1,8 @@
 //! Later edits that quote what a result showed: is it still shown as it was?
 //!
-//! Compared are trimmed lines, by hash: an edit quotes a result that has all of its lines (the first and the last may
-//! be cut). It is at risk if such a line was sent only in an encoding that does not hold it byte for byte.
+//! Compared are whole lines, by hash, without the white space around them; an edit quotes what was shown if all of its
+//! lines were, of which the first and the last may be parts of lines. It is at risk if such a line was sent only in an
+//! encoding that does not hold it byte for byte.
 
 use serde::{Deserialize, Serialize};
 
@@ -54,7 +55,8 @@ pub fn quotes(tape: &Tape, scenario: &Scenario) -> Quotes {
     counted
 }
 
-/// Adds the lines of a result: those in a reference were sent before, those around references to lines are sent as is.
+/// Adds the lines of a result. What a reference stands for was sent before; around references to lines the others are
+/// sent as they are.
 fn show(facts: &BodyFacts, what: SentAs, shown: &mut IdMap<u32, bool>) {
     let is_whole = |lost_in: u32| match what {
         SentAs::AsIs | SentAs::RangeReference => true,

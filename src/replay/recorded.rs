@@ -41,7 +41,8 @@ pub struct RecordedLog<'l> {
 }
 
 impl<'l> RecordedLog<'l> {
-    /// Prepares a sorted log; `handle_tokens` is assumed where the recorder does not say what a call's name costs.
+    /// Prepares a sorted log. `endpoint_of` makes an endpoint of a tool and a class, `handle_tokens` is assumed where the
+    /// recorder does not say what the name of a call costs.
     pub fn new(
         log: &'l EventLog,
         sessions: Vec<SessionProfile>,
@@ -79,7 +80,8 @@ impl<'l> RecordedLog<'l> {
         RecordedInput { pieces: pieces.into_par_iter().map(piece).collect(), skeleton }
     }
 
-    /// The tape of some sessions and the weight of each response on it; bodies with more than a size recorded come first.
+    /// The tape of some sessions, and the responses that each one on it stands for. Bodies of which more is recorded than
+    /// their size come first.
     pub fn lay(&self, sessions: Range<u32>) -> (Tape, Vec<f64>) {
         let within = |events: &'l [RecordedEvent]| {
             let place = |session: u32| events.partition_point(|event| event.session < session);
@@ -117,8 +119,9 @@ impl<'l> RecordedLog<'l> {
         (tape, rows.iter().map(|event| event.weight).collect())
     }
 
-    /// The numbers of bodies with a known encoding, and where those are, by body and endpoint: what one endpoint shows
-    /// of a file must stay quotable, another need not. Of a hint, another showing of the body may tell the formats.
+    /// The numbers of bodies with a known encoding, and where their encodings are, by body and endpoint; the tape gets
+    /// both. What an endpoint shows of a file has to stay quotable, while the same text from another one need not. A hint
+    /// tells nothing about formats, but another showing of the body there may.
     fn encoded(&self, events: &[RecordedEvent], tape: &mut Tape) -> (IdMap<Id, u32>, EncodingPlaces) {
         let mut numbers: IdMap<Id, u32> = IdMap::default();
         let mut places = EncodingPlaces::default();
@@ -214,7 +217,8 @@ fn evictions(rows: &[&RecordedEvent], beside: &[RecordedEvent]) -> Vec<(u32, u32
     evictions
 }
 
-/// Whether an event says which formats its body has; others had none and were sent as they are, or were hints.
+/// Whether an event says by which formats its body can be sent: all others were sent as they are because there is none, or
+/// were answered by a hint.
 fn tells_formats(event: &RecordedEvent) -> bool {
     event.encodings_count > 0 || matches!(event.layer, LayerId::L1 | LayerId::L2)
 }
@@ -223,7 +227,8 @@ fn raw(event: &RecordedEvent) -> Size {
     Size { bytes: event.bytes, tokens: [event.baseline; VOCABULARIES.len()] }
 }
 
-/// The format used. The published event leaves out the one chosen by the router; its published table has it.
+/// The format that was used. The published event does not name the one that the router chose; the published router table
+/// does.
 fn recorded_format(event: &RecordedEvent) -> Option<u8> {
     if event.format != NO_FORMAT {
         return Some(event.format);
@@ -237,7 +242,8 @@ fn recorded_format(event: &RecordedEvent) -> Option<u8> {
     encode::find(id).map(|(number, _)| number)
 }
 
-/// What the router asks about a body; a value of unknown size was large enough for what was recorded.
+/// What the router asks about a body. Where the recorder did not say how large a value is, what it recorded shows that
+/// the value was large enough.
 fn body_facts(event: &RecordedEvent) -> BodyFacts {
     let items = if event.items > 0 { event.items } else { u32::MAX };
     BodyFacts {

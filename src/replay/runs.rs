@@ -28,11 +28,16 @@ pub struct Windows {
     starts: Vec<u32>,
     /// By body its lines, unpacked, once somebody asks for them ([`Windows::unpack_lines_of`]); nothing of the others.
     lines: Vec<Box<[BodyLine]>>,
+    /// Distinct windows.
     count: u32,
 }
 
 impl Windows {
-    /// Numbers windows of `length` (≥ 2) lines that stand twice, most stand once; a body in `repeats` counts as two.
+    /// Numbers the windows of `length` lines of all bodies. One line is no window: that two of them follow each
+    /// other is seen from the line that they share.
+    ///
+    /// Only what stands in two places gets a number, a body of which `repeats` says that it is shown twice being two
+    /// places: most windows stand in one.
     pub fn new(facts: &[BodyFacts], length: usize, repeats: &[bool]) -> Self {
         let length = length.max(2);
         let mut windows = Self { length, starts: vec![0], ..Self::default() };
@@ -111,8 +116,9 @@ impl Windows {
         &self.numbers[range]
     }
 
-    /// Which responses of one context (as what windows they show) share a window with another: only those can refer to
-    /// lines or be referred to. `seen` has room for every window; `base`, the index of the first response, only grows.
+    /// For each of the responses of one context (as what windows they show) whether another one shows one of
+    /// its windows: all others can neither refer to lines nor be referred to. `seen` has room for every window;
+    /// `base` is the index of the first response and grows from context to context.
     pub fn shared<'w>(
         &self,
         responses: impl Iterator<Item = &'w [u32]>,
@@ -167,6 +173,7 @@ impl Often {
     }
 }
 
+/// Where a window was first met.
 #[derive(Clone, Copy)]
 struct FirstWindow {
     body: u32,

@@ -1,9 +1,10 @@
-//! What was saved, by whom: tallies by layer, the three figures made from them, the books of a replay by endpoint,
-//! shape and session, and the figures to read them against. And what changes made together share of their effect.
+//! What was saved, by whom: tallies by layer, the three figures made from them, the books of a replay, for everything and for
+//! every endpoint, shape and session, and the figures to read them against.
+//! And the effects of changes that are made together, as shares of the whole that they have together.
 //!
 //! Alone, each of several changes may do what one of them suffices for. A share is the mean of what a change does alone
-//! and as the last one (for two, the Shapley value); the rest goes to each by how far these are apart, so that what
-//! shares nothing keeps its effect, and all shares add up.
+//! and what it does as the last one (for two, the Shapley value); what is left of the whole goes to each by how far the
+//! two are apart, so that what shares nothing with others keeps its effect, and all shares add up.
 
 use std::collections::BTreeMap;
 
@@ -99,8 +100,9 @@ impl Tally {
         }
     }
 
-    /// Whether the books balance: what came in is what was sent and saved, layer by layer; nothing grew; the last layer
-    /// saved nothing; and `combined = d + (1 − d′)·e` (d′: share of L0 hits), in tokens and so exactly.
+    /// Whether the books balance: what came in is what was sent and what was saved, layer by layer; nothing grew; the
+    /// last layer saved nothing; and the three figures compose, `combined = d + (1 − d′)·e` with d′ the baseline share
+    /// of L0 hits. In tokens that is a sum of whole numbers, so it is checked without rounding.
     pub fn balances(&self) -> bool {
         let grew = (0..4).any(|layer| self.sent[layer] > self.baseline[layer]);
         let last = LayerId::L3 as usize;
@@ -199,7 +201,8 @@ pub fn share(part: u64, whole: u64) -> Option<f64> {
 pub struct Bounds {
     /// All tokens.
     pub baseline: u64,
-    /// With as many entries as configured, evicting what is needed last (Belady 1966).
+    /// With as many entries as configured: of the largest references as many as evicting what is needed last gives
+    /// (Belady 1966).
     pub clairvoyant: u64,
     /// With room for everything.
     pub unlimited: u64,

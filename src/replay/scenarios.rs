@@ -1,4 +1,5 @@
-//! Which configurations a replay runs: a file, a second one, or a grid (`--sweep KEY=A,B,…`), with overrides of flags.
+//! Which configurations a replay runs: the file, a second one, or a grid of values (`--sweep KEY=A,B,…`: keys, the values that
+//! they take, and all combinations); with the overrides of the command line.
 
 use toml_edit::Value;
 
@@ -44,7 +45,8 @@ pub struct Scenarios {
 }
 
 impl Scenarios {
-    /// The configurations asked for. An error if a format, profile or value does not exist or fit.
+    /// The configurations that are asked for. An error if one names a format that does not exist, or the command line a
+    /// profile or value that does not fit.
     pub fn new(files: Vec<SettingsFile>, asked: &ScenarioChanges<'_>, data: &Data) -> Result<Self> {
         let axes = axes(asked.sweep)?;
         let mut base = Vec::new();

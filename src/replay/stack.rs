@@ -1,4 +1,5 @@
-//! The loop over all responses and the accounting: the first layer that takes one decides what is sent.
+//! The loop over all responses, and all of the accounting: the layers are asked in order, the first that takes a
+//! response decides what is sent, and every response ends in exactly one layer.
 
 use std::ops::Range;
 
@@ -60,7 +61,8 @@ pub fn replay_expanded(
     (ledger, expansion.finish())
 }
 
-/// Replays whole sessions of a tape and tells of every decision with the tokens as they are; keeps no books.
+/// Replays some of the responses of a tape, whole sessions, and tells of every decision with the tokens as they are. No
+/// books are kept.
 pub fn replay_sessions(
     tape: &Tape,
     scenario: &Scenario,
@@ -85,6 +87,7 @@ pub(super) fn fallback(tape: &Tape, scenario: &Scenario, index: usize) -> (u64, 
     (offer.baseline, decision)
 }
 
+/// A response, with what the layers ask about it.
 fn offer<'t>(tape: &'t Tape, scenario: &'t Scenario, index: u32, response: &'t Response) -> Offer<'t> {
     let session = scenario.session(response);
     let baseline = session.counting.tokens(&response.body_at_hand.raw);

@@ -25,7 +25,8 @@ pub const PUBLISHED: &str = "published";
 /// Name of the replay with the extended formats.
 pub const EXTENDED: &str = "extended";
 
-/// One report per configuration, from the lake if known, else from `source`; projects have pseudonyms.
+/// One report per configuration, from the lake if they were made before; else `source` is what they were made from. Projects
+/// have their pseudonyms in place of names.
 pub fn reports(
     scenarios: &Scenarios,
     input: &mut Input,

@@ -5,7 +5,8 @@ use serde_json::{Map, Value, json};
 use crate::base::error::Result;
 use crate::base::visible::visible_json;
 
-/// Version of the envelope and its fields: rises when one is renamed, removed or redefined, not for new ones.
+/// Version of the envelope and of all fields in it. It rises when a field is renamed, removed or changes its meaning;
+/// new fields do not raise it.
 pub const SCHEMA_VERSION: u32 = 2;
 
 /// Fields of `inputs` that say what this run had to read, which the runs before it decide.

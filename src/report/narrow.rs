@@ -8,6 +8,7 @@ use unicode_width::UnicodeWidthChar as _;
 use crate::base::error::Result;
 use crate::report::wrapped::columns;
 
+/// Blanks between columns.
 const GAP: usize = 2;
 /// Letters of a name, or of a word of a header, that are left in any case.
 const LEAST: usize = 10;
@@ -142,7 +143,8 @@ fn wrapped<'a>(pieces: impl Iterator<Item = &'a str>, width: usize, is_cut: bool
     lines.into_iter().map(|line| line.trim_end().to_owned()).collect()
 }
 
-/// The beginning and end of what is too long; of a server's tool only the end, since beginnings are equal.
+/// The beginning and the end of what is longer than so many characters; of a tool of a server the end, since the beginning
+/// is the same for all tools of that server.
 fn cut(text: &str, width: usize) -> String {
     let length = columns(text.trim_end());
     if length <= width {

@@ -17,7 +17,8 @@ const MCP: &str = "mcp__";
 /// Before what a name with a server in it may stand.
 const MARKS: [&str; 2] = [MCP, "data.variants."];
 
-/// Markdown whose lines go out without absolute paths and MCP servers (unless those are pseudonyms already).
+/// A stream of Markdown whose lines go out without names of MCP servers (unless they are pseudonyms already) and without
+/// absolute paths.
 pub struct Shared<'w> {
     out: &'w mut dyn Write,
     /// None: the text has pseudonyms already.
@@ -57,7 +58,8 @@ impl Write for Shared<'_> {
     }
 }
 
-/// A line of Markdown with pseudonyms of MCP servers, in names of tools and of their data profiles.
+/// A line of Markdown with pseudonyms for the names of MCP servers: in the names of tools, and in those of data profiles,
+/// which are the same without the first word.
 fn without_servers<'l>(line: &'l str, names: &Pseudonyms) -> Cow<'l, str> {
     if !MARKS.iter().any(|mark| line.contains(mark)) {
         return line.into();

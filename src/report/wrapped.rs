@@ -1,4 +1,5 @@
-//! Lines of a terminal, wrapped between words with a hanging indent; diffs, commands and columns are left alone.
+//! Lines of a terminal: what is longer than it is wrapped between words, with a hanging indent. What is copied as it stands
+//! (diffs, commands) and what stands in columns is left alone.
 
 use std::io::{self, Write};
 
@@ -67,7 +68,8 @@ fn hanging(text: &str, width: usize) -> usize {
     column + mark.map_or(0, |mark| mark.len())
 }
 
-/// `first` begins the first line, as many blanks (behind its `#`, if any) the others. Ends with a line feed.
+/// `first` stands before the first line, and as many blanks before the others (behind a `#`, if it begins with one). Ends
+/// with a line feed.
 pub fn wrapped(first: &str, text: &str, width: u16) -> String {
     let (width, indent) = (usize::from(width), columns(first));
     if width <= indent + LEAST {
@@ -99,7 +101,8 @@ pub fn columns(text: &str) -> usize {
     text.width()
 }
 
-/// The words of a text; a number with its unit, an interval, and a command in backticks that fits, are one.
+/// The words of a text. A number and its unit are one, and so are an interval and a command in backticks if there is room for
+/// them on a line.
 fn words(text: &str, room: usize) -> Vec<String> {
     let is_open = |last: &str| {
         last.matches('`').count() % 2 == 1 || last.rfind('[').is_some_and(|open| !last[open..].contains(']'))

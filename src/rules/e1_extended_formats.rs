@@ -50,6 +50,7 @@ fn judge(facts: &RuleFacts<'_>, sheet: &RuleThresholds) -> Result<Vec<Finding>> 
     finding(facts.wants(key, Value::Array(with_extended(listed))), "text_share_min")
 }
 
+/// Share of responses that are text of some kind.
 fn text_share(mix: &[(String, f64)]) -> f64 {
     let is_text = |shape: &str| {
         use BodyShape::{BulletList, CodeBlock, NumberedList, Prose};
@@ -58,6 +59,7 @@ fn text_share(mix: &[(String, f64)]) -> f64 {
     mix.iter().filter(|(shape, _)| is_text(shape)).map(|(_, share)| share).sum()
 }
 
+/// The list with the extended formats that it lacks behind it.
 fn with_extended(mut listed: Array) -> Array {
     for format in REGISTER.iter().filter(|format| format.family == FormatFamily::Extended) {
         if !listed.iter().any(|id| id.as_str() == Some(format.id)) {

@@ -1,4 +1,7 @@
-//! The backtest of effects: each week the rules speak of what was known, the gate judges, and the next weeks answer.
+//! The backtest of effects: at every week the rules speak of what was known, the gate judges it, and what it predicts is
+//! compared with the next weeks.
+//!
+//! And what the rules about settings would have predicted at each week, and what the next weeks brought by the same simulation.
 
 use std::collections::BTreeMap;
 
@@ -14,11 +17,11 @@ use crate::base::pseudonyms::Pseudonyms;
 use crate::logs::trace::Millis;
 use crate::replay::reach::reaches;
 use crate::replay::savings::{SavedBySession, shares};
-use crate::replay::{EffectsBaseline, RecordedInput, Scenario};
+use crate::replay::{EffectsBaseline, Scenario};
 use crate::rules::claude::{asks_several, paying, question};
 use crate::rules::gate::{ProposalGate, negated};
 use crate::rules::proposal::settle;
-use crate::rules::responses::Responses;
+use crate::rules::responses::{LaidOutLog, Responses};
 use crate::rules::statistics::{Effects, effects as effect_numbers};
 use crate::rules::{REGISTER, Speaks, e1_extended_formats, judge_events, r6_cost_models, statistics};
 use crate::settings::entries::{Journal, JournalEntry, SettingsReach};
@@ -59,7 +62,8 @@ pub fn of_pipeline(file: &SettingsFile, responses: &Responses, names: &Pseudonym
     Ok(responses.install(|| rows(&attempts, &numbers, &effects)))
 }
 
-/// The configuration before these rules, and E1, wrote to it: in the weeks of the past nothing of theirs was written.
+/// The configuration as it was before these rules, and E1, wrote to it: in the weeks of the past nothing of theirs was
+/// written. What held them then holds them in the next run, whatever this one writes.
 fn without_rules(file: &SettingsFile) -> Result<SettingsFile> {
     let mut file = file.clone();
     if !file.existed {
@@ -116,11 +120,10 @@ impl Week<'_> {
     fn attempts(&self, known: &[Start], later: &[Start]) -> Result<Vec<(String, ForecastWeek)>> {
         let log = &self.responses.log;
         let [earlier, judged_on] = self.responses.split(known)?.unwrap_or([known, known]).map(|part| log.part(part));
-        let (earlier, judged_on) = (&earlier, &judged_on);
-        let found = self.spoken(earlier)?;
+        let found = self.spoken(&earlier)?;
         let now = Effective::resolve(self.file)?.settings;
-        let input = self.responses.input(judged_on);
-        let (_, found) = ProposalGate::pass(self.file, &now, self.responses, (judged_on, &input), found)?;
+        let judged_on = self.responses.laid_out(&judged_on);
+        let (_, found) = ProposalGate::pass(self.file, &now, self.responses, &judged_on, found)?;
         let mut rules: BTreeMap<&'static str, Vec<Delta>> = BTreeMap::new();
         for finding in &found {
             if let Some(delta) = finding.proposed() {
@@ -131,8 +134,8 @@ impl Week<'_> {
             return Ok(Vec::new());
         }
         let later = log.part(later);
-        let before = self.effects((judged_on, &input), &rules)?;
-        let after = self.effects((&later, &self.responses.input(&later)), &rules)?;
+        let before = self.effects(&judged_on, &rules)?;
+        let after = self.effects(&self.responses.laid_out(&later), &rules)?;
         let attempt = |(known, came)| ForecastWeek { week_ms: self.cut.week_ms, until_ms: self.until_ms, known, came };
         let names = rules.keys().map(|rule| name_of(rule, "")).chain([WHOLE.to_owned()]);
         Ok(names.zip(before.into_iter().zip(after).map(attempt)).collect())
@@ -150,7 +153,7 @@ impl Week<'_> {
 
     fn effects(
         &self,
-        (log, input): (&EventLog, &RecordedInput),
+        LaidOutLog { log, input }: &LaidOutLog<'_>,
         rules: &BTreeMap<&'static str, Vec<Delta>>,
     ) -> Result<Vec<Vec<SessionEffect>>> {
         let settings = |rules: &mut dyn Iterator<Item = &Vec<Delta>>| {
@@ -207,8 +210,9 @@ pub fn changed(journal: &Journal, reach: SettingsReach) -> Vec<(Millis, LeverPar
     times.collect()
 }
 
-/// Attempts by the name of their row: what the rules would have written each week, told of the sessions they judged it on,
-/// beside what is set now. A change that was made in between is not judged: what came is not what was forecast then.
+/// Attempts by the name of their row. At each week what the rules would have written then, as they told it of the sessions that they
+/// judged it on, beside what is set now. What was `changed` between that and what came is not judged: what came is not what was
+/// forecast then.
 pub fn attempts(
     study: &LeverStudy,
     data: &Data,
@@ -245,6 +249,7 @@ pub fn attempts(
     Ok(out)
 }
 
+/// The sessions that a lever concerns.
 fn parts<'s>(sessions: impl IntoIterator<Item = &'s SettingSides>) -> Vec<SessionEffect> {
     let concerned = sessions.into_iter().filter(|sides| sides.before.units > 0);
     concerned.map(|sides| SessionEffect { effect: difference(sides) as f64, of: sides.before.units as f64 }).collect()

@@ -13,14 +13,13 @@ use crate::replay::reach::Reach;
 use crate::replay::savings::{SavedBySession, shares, total};
 use crate::replay::{EffectsBaseline, RecordedInput, Scenario};
 use crate::report::numbers::thousands;
-use crate::rules::responses::Responses;
+use crate::rules::responses::{LaidOutLog, Responses};
 use crate::rules::tool_keys::hidden;
 use crate::rules::{r6_cost_models, r7_speculation, statistics};
 use crate::settings::annotations::Annotations;
 use crate::settings::entries::Predicted;
 use crate::settings::finding::{Delta, Effect, Finding, Verdict};
 use crate::settings::{Settings, SettingsFile, what_if};
-use crate::telemetry::log::EventLog;
 
 /// A loss below this is rounding: half a token.
 const TOKENS_MIN: f64 = 0.5;
@@ -39,7 +38,7 @@ pub struct ProposalGate {
 }
 
 impl ProposalGate {
-    /// Replays what is proposed over the responses in `log`, laid out in `input`; proposals that lose, or may be chance, become holds, all others carry
+    /// Replays what is proposed over some responses; proposals that lose, or may be chance, become holds, all others carry
     /// their share of the whole effect. What a rule says about one subject is one proposal, whatever number of keys it takes.
     /// What is made is then taken for written, and the rest judged once more, until nothing more is made: else the next run would
     /// propose it, over the very same responses.
@@ -47,7 +46,7 @@ impl ProposalGate {
         file: &SettingsFile,
         now: &Settings,
         responses: &Responses,
-        (log, input): (&EventLog, &RecordedInput),
+        LaidOutLog { log, input }: &LaidOutLog<'_>,
         mut findings: Vec<Finding>,
     ) -> Result<(Self, Vec<Finding>)> {
         let reaches = crate::replay::reach::reaches(&responses.data)?;

@@ -1,5 +1,6 @@
-//! The planners that are compared, with their value models: as published, as configured, and mined in earlier sessions;
-//! which mined links pay on the later ones; and what the rules say of judged planners.
+//! The planners that are compared, each with its value models: as published, as configured, and as the earlier sessions
+//! teach; which mined links pay: those of the earlier sessions, followed through the later ones; and what the rules say of
+//! planners that were judged.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -85,6 +86,7 @@ fn mined_models(stage: &PlannerStage, annotations: &Annotations, found: &[Findin
     layers.resolve(LayerPrecedence::ByField)
 }
 
+/// A configuration that says nothing.
 fn empty() -> Result<SettingsFile> {
     SettingsFile::parse(Path::new("mined"), "schema_version = 4\n")
 }
@@ -193,7 +195,8 @@ fn selectivity(stage: &PlannerStage, models: &ValueModels, numbers: &Selectivity
     Learned::new(&found, told, &known, &stage.split.trains, targets.hit_min, numbers, resampling)
 }
 
-/// Adds what a configuration's planner would have fetched and declined in the later sessions; tells how many these are.
+/// Adds to the events of the logs what the planner of a configuration would have fetched and declined in the later
+/// sessions, judged by what the agent did next; tells how many sessions these are.
 pub fn shadow(
     file: &SettingsFile,
     input: &mut Input,
@@ -208,7 +211,8 @@ pub fn shadow(
     Ok(stage.split.judged())
 }
 
-/// The share of selective fetches, week by week over the configured links, that were exactly what came next.
+/// How much of what the selective planner would have fetched week by week, over the links of a configuration, was exactly
+/// what came next.
 pub fn selective_coverage(file: SettingsFile, input: &mut Input, numbers: &BacktestNumbers) -> Result<PromiseCoverage> {
     let stage = PlannerStage::new(file, input, None)?;
     let data = input.data.clone();
@@ -281,6 +285,7 @@ struct StageJudge<'s> {
 }
 
 impl StageJudge<'_> {
+    /// What it does, session by session.
     fn ledgers(&self, planner: &Planner) -> Vec<PlannerLedger> {
         let known = KnownTools::new(&planner.models, self.stage.told(), &self.stage.numbers);
         walk(self.stage, planner, &known, &self.trained, &self.stage.settings.enrichment, None, None)

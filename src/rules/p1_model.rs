@@ -1,4 +1,5 @@
-//! P1: pin the model of nearly all messages, with its real context window (families: `rules/models.toml`).
+//! P1: pin the model that writes nearly all messages, with its real context window. Model families are variants of the
+//! LLM profile axis (`rules/models.toml`).
 
 use std::collections::BTreeMap;
 
@@ -31,6 +32,7 @@ struct Thresholds {
     window_tiers: Vec<u32>,
 }
 
+/// All ids of one family taken together.
 #[derive(Default)]
 struct FamilyUse {
     name: String,

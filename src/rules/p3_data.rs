@@ -1,4 +1,5 @@
-//! P3: a data profile for every MCP endpoint without one; and its gate: its format saves tokens in a replay.
+//! P3: a data profile for every MCP endpoint that has none yet. And its gate: a profile is written if its format saves tokens
+//! in a replay, and not for its name alone.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -81,7 +82,8 @@ fn judge(facts: &RuleFacts<'_>, sheet: &RuleThresholds) -> Result<Vec<Finding>> 
     Ok(findings)
 }
 
-/// An endpoint that a pattern equal to `endpoint` would match too: one that has a profile, or was called.
+/// An endpoint that a pattern equal to `endpoint` would match as well: one with a profile of its own, or one that was
+/// called.
 fn longer_endpoint(endpoint: &str, patterns: &[(String, String)], facts: &RuleFacts<'_>) -> Option<String> {
     let called = facts.tools.iter().map(|stats| facts.names.text(stats.tool));
     let mut all = patterns.iter().map(|(_, pattern)| pattern.as_str()).chain(called);
@@ -133,13 +135,15 @@ fn preferred(current: &View<'_>, key: KeyPath, endpoint: &str, format: &str) -> 
     }
 }
 
+/// What the replay says of one proposal.
 #[derive(Serialize, Deserialize)]
 struct ProfileVerdict {
     held: Option<String>,
     effect: Option<Effect>,
 }
 
-/// Replays the proposed profiles over the latest logs, read again by `read`; what saves nothing is held.
+/// Replays the profiles among the findings over the latest logs with their endpoints, which `read` reads again; what brings
+/// nothing is held.
 pub fn gate(
     file: &SettingsFile,
     settings: &Settings,
@@ -166,8 +170,8 @@ pub fn gate(
             return Ok(profiles.iter().map(|_| ProfileVerdict { held: held.clone(), effect: None }).collect());
         }
         let responses = read(input_dir)?;
-        let judged_on = (&responses.log, &responses.input(&responses.log));
-        let (_, found) = ProposalGate::pass(file, settings, &responses, judged_on, profiles.clone())?;
+        let (_, found) =
+            ProposalGate::pass(file, settings, &responses, &responses.laid_out(&responses.log), profiles.clone())?;
         Ok(found.into_iter().map(ProfileVerdict::of).collect())
     })?;
     for (profile, judged) in profiles.iter_mut().zip(judged) {

@@ -92,7 +92,8 @@ fn calibrate(
     Ok(deltas.into_iter().map(|(delta, evidence)| finding(row, Verdict::Propose(delta), evidence)).collect())
 }
 
-/// A value with few decimals inside the interval; more of them where it is narrower than a step.
+/// A value with few decimals that lies in the interval which it is written for: with more of them where the interval is narrower
+/// than a step.
 pub(crate) fn rounded(value: f64, decimals: u8, within: RangeInclusive<f64>) -> f64 {
     let with = |decimals: i32| (value * 10_f64.powi(decimals)).round() / 10_f64.powi(decimals);
     let first = i32::from(decimals);
@@ -196,6 +197,7 @@ fn window(known: &ModelFamily, llm: &KeyPath) -> Option<(Delta, Evidence)> {
     known.context_window.map(|window| (delta(window), evidence))
 }
 
+/// The counts, and what they are held against.
 fn evidence(facts: &RuleFacts<'_>, row: &FamilyRatio, seat: Option<&Seat>, sheet: &RuleThresholds) -> Evidence {
     let ratio = row.bytes_per_token;
     let interval = ratio.lower.zip(ratio.upper);
@@ -212,6 +214,7 @@ fn evidence(facts: &RuleFacts<'_>, row: &FamilyRatio, seat: Option<&Seat>, sheet
     Evidence::of(counts + &now, row.increments).by(sheet.cite("half_width_max"))
 }
 
+/// How the family is counted now.
 fn present(current: &View<'_>, row: &FamilyRatio, seat: &Seat) -> String {
     let Seat { tokenizer, ratio, .. } = seat;
     let bpe = current.text(&tokenizers().child(tokenizer).child("bpe")).unwrap_or_default();

@@ -1,5 +1,8 @@
-//! The gate of value models: one is written only where prefetching with it pays on sessions it was not mined on; and of
-//! R6: refreshed numbers are written if the planner runs and does better with them on later sessions.
+//! The gate of what the planner reads: a value model is written where prefetching with it pays on sessions that it was not
+//! mined on, and nowhere else.
+//!
+//! And the gate of R6: what refreshes the numbers of the planner is written if the planner runs and does better with them on the
+//! later sessions.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -172,7 +175,8 @@ pub fn is_on(current: &View<'_>) -> bool {
     current.value(&switch()).and_then(|value| value.as_bool()).unwrap_or(false)
 }
 
-/// Leaves of T1 the links that pay and what the planner needs of their tools; says whether it should run.
+/// Leaves of what T1 proposes the links that pay, and what the planner has to know about their tools; says whether the planner
+/// should run.
 pub fn gate(findings: &mut Vec<Finding>, judged: &Prefetching, current: &View<'_>) {
     let mut concerned: BTreeSet<String> = BTreeSet::new();
     for finding in findings.iter_mut() {
@@ -197,6 +201,7 @@ pub fn gate(findings: &mut Vec<Finding>, judged: &Prefetching, current: &View<'_
     findings.push(whether(judged, !concerned.is_empty(), current));
 }
 
+/// Whether the planner should run.
 fn whether(judged: &Prefetching, has_links: bool, current: &View<'_>) -> Finding {
     let (key, is_on) = (switch(), is_on(current));
     let configured = judged.configured.and_then(|fetched| fetched.why_not(&judged.bars));
@@ -262,8 +267,9 @@ fn in_a_line(value: &Value) -> String {
 /// Why nothing that only the planner reads is written while it is off.
 const IDLE: &str = "no effect: `enrichment.enabled` is false, so that nothing is called ahead with it";
 
-/// Holds what of R6 does not pay beside R7. Telemetry holds no values to replay: there the record has to do, and each
-/// proposal says so. R7's bans over logs are held while the planner is off, which was only replayed.
+/// Holds what R6 proposes unless it pays beside what R7 proposes. Telemetry holds no values: there nothing can be replayed,
+/// what was recorded has to do, and each proposal says so. And what R7 forbids over logs while the planner is off: it was only
+/// replayed.
 pub fn gate_refreshed(
     file: &SettingsFile,
     view: &View<'_>,
@@ -304,7 +310,8 @@ pub fn gate_refreshed(
     Ok(())
 }
 
-/// Holds typical sizes of R6 that foresee the recorded results worse than those of now: no replay is needed for that.
+/// Holds the typical sizes of R6 that foresee the recorded results of their tool worse than what holds now: that much can be told
+/// without a replay.
 fn hold_worse_sizes(
     (file, view): (&SettingsFile, &View<'_>),
     responses: &Responses,
@@ -346,10 +353,12 @@ fn hold_worse_sizes(
     Ok(())
 }
 
+/// Whether a finding is a proposal of a rule.
 fn is_of(finding: &Finding, rule: &Rule) -> bool {
     finding.rule == rule.id && finding.proposed().is_some()
 }
 
+/// One reason for all tools that something is proposed for.
 fn of_tools(findings: &[Finding], reason: &str) -> BTreeMap<String, String> {
     findings.iter().filter_map(of_block).map(|tool| (tool, reason.to_owned())).collect()
 }

@@ -1,4 +1,6 @@
-//! From findings to a file: which changes may be made, which rule a key belongs to (`rules/precedence.toml`), and how.
+//! From findings to a file: which changes may be made, how they are made, and how they are shown.
+//!
+//! And which rule a key belongs to where two rules want it: settled once, in `rules/precedence.toml`, for all commands.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -43,7 +45,8 @@ impl Proposal {
         Ok(Self { findings, text, diff, changed })
     }
 
-    /// The same under a first line of who reads the file and what it is worth; a person's own first line stays.
+    /// The same with a first line that says who reads the file and what it is worth. A file that a person began keeps the
+    /// first line that it has.
     #[must_use]
     pub fn titled(mut self, file: &SettingsFile, worth: &str) -> Self {
         let is_ours = file.text.is_empty() || file.text.starts_with(TITLE);
@@ -67,7 +70,8 @@ impl Proposal {
     }
 }
 
-/// Holds proposals of names that no API allows, of pinned keys, and of keys that another rule owns.
+/// Holds proposals that may not be made: about names that no API allows, of pinned keys, and of keys that belong to
+/// another rule.
 pub fn settle(view: &View<'_>, precedence: &KeyOwners, mut findings: Vec<Finding>) -> Vec<Finding> {
     drop_fillers(&mut findings);
     hold_unspeakable(&mut findings);
@@ -76,7 +80,8 @@ pub fn settle(view: &View<'_>, precedence: &KeyOwners, mut findings: Vec<Finding
     findings
 }
 
-/// What becomes of a profile chosen for all that leads but is not to be chosen: devboy's own choice goes back to `auto`.
+/// What becomes of a profile that is chosen for all while `leading` has most and is not to be chosen: what devboy chose goes back
+/// to `auto` once another one leads.
 pub fn unpinned(view: &View<'_>, key: KeyPath, leading: &str, why: &str) -> Verdict {
     let now = view.value(&key);
     let chosen = now.as_ref().and_then(Value::as_str).unwrap_or("auto");
@@ -129,7 +134,8 @@ fn pin_words(view: &View<'_>, key: &KeyPath) -> Option<String> {
     Some(format!("`{pin}` is marked `# pin`{overrules}"))
 }
 
-/// Of rules that want one key its owner gets it; where nobody settled that, both are named and neither does.
+/// Of two rules that want the same key, now or one after the other, the one gets it to which it belongs. Where nobody
+/// settled that, they are reported by name and neither gets it.
 fn hold_conflicts(findings: &mut [Finding], precedence: &KeyOwners) {
     let mut wanted: BTreeMap<KeyPath, BTreeSet<&'static str>> = BTreeMap::new();
     for finding in findings.iter() {
@@ -163,7 +169,8 @@ fn complete(findings: &mut Vec<Finding>, file: &SettingsFile, annotations: &Anno
     }
 }
 
-/// Deltas as edits: the keys of a new entry become one block, and an empty file begins with its version.
+/// Deltas as edits: the keys of an entry that is not there yet become one block. A file without any key begins with its
+/// version.
 fn changes(file: &SettingsFile, deltas: &[&Delta]) -> Vec<WantedValue> {
     let mut blocks: BTreeMap<KeyPath, InlineTable> = BTreeMap::new();
     let mut out: Vec<WantedValue> = Vec::new();
@@ -191,6 +198,7 @@ fn entry_of(key: &KeyPath) -> Option<KeyPath> {
     (key.0.len() > length).then(|| KeyPath(key.0[..length].to_vec()))
 }
 
+/// The data file.
 const SHEET: &str = "precedence.toml";
 
 /// Who has which key, and who wrote what stands there.
@@ -230,7 +238,8 @@ impl Row {
 }
 
 impl KeyOwners {
-    /// Reads the table, and who wrote what from the journal; `seen_until` is the last response that rules know.
+    /// Reads the table, and from the journal beside the configuration which rule wrote what; `seen_until` is the time of
+    /// the last response that the rules are told of.
     pub fn load(data: &Data, file: &SettingsFile, seen_until: Option<Millis>) -> Result<Self> {
         let sheet = data.file(SHEET)?;
         let rows = sheet.parsed::<PrecedenceFile>()?.key;

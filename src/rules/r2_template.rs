@@ -21,8 +21,11 @@ pub static RULE: Rule = Rule {
     judge,
 };
 
+/// For tables.
 const CSV: &str = "csv_from_md";
+/// For logs.
 const DEEP: &str = "pipeline_deep_mckp";
+/// For diffs.
 const DIFF: &str = "mr_diff_fence";
 
 #[derive(Deserialize)]
@@ -59,6 +62,7 @@ fn endpoint(facts: &RuleFacts<'_>, sheet: &RuleThresholds, thresholds: &Threshol
     finding(recorded.unnamed().unwrap_or_else(|| verdict(facts, recorded.name(), template)), evidence)
 }
 
+/// How many columns the tables of an endpoint have.
 #[derive(Clone, Copy)]
 enum TableColumns {
     /// So many on average.
@@ -139,7 +143,8 @@ fn verdict(facts: &RuleFacts<'_>, endpoint: &str, template: &str) -> Verdict {
     }
 }
 
-/// The key that the pipeline resolves before an endpoint's template, if one speaks, and what it says.
+/// The key that comes before the template of an endpoint, if one speaks, and what it says. The order is the one in which
+/// the pipeline resolves a preferred format.
 fn deciding(current: &View<'_>, endpoint: &str) -> Option<(KeyPath, String)> {
     let variants = KeyPath::from(["profiles", "data", "variants"]);
     let active = current.chosen("data");

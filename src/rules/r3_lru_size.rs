@@ -78,7 +78,8 @@ fn size(seen: &EventProfile, thresholds: &Thresholds, sheet: &RuleThresholds) ->
     (if short { thresholds.lru_size_short } else { thresholds.lru_size }.into(), evidence)
 }
 
-/// Compactions as a share of responses, both counted whole even of a sample; none if there are more than responses.
+/// Compactions are counted whole even of a sample, so their share is that of all responses. None where there are more of
+/// them than responses.
 fn compaction_share(seen: &EventProfile) -> Option<Share> {
     let responses = seen.calls.round() as u64;
     (seen.compactions <= responses).then(|| Share::new(seen.compactions, responses))

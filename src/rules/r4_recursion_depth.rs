@@ -20,6 +20,7 @@ pub static RULE: Rule = Rule {
     judge,
 };
 
+/// The variant that stands in for one that is missing.
 const STAND_IN: &str = "default";
 
 #[derive(Deserialize)]

@@ -64,6 +64,7 @@ fn judge(facts: &RuleFacts<'_>, sheet: &RuleThresholds) -> Result<Vec<Finding>> 
     Ok(facts.observed.tools.iter().flat_map(|seen| tool(seen).run()).collect())
 }
 
+/// The judgement of one tool.
 struct CostModelJudge<'a> {
     facts: &'a RuleFacts<'a>,
     sheet: &'a RuleThresholds,
@@ -244,6 +245,7 @@ impl CostModelJudge<'_> {
     }
 }
 
+/// What becomes of a link.
 enum LinkFate {
     Kept,
     /// With this probability.
@@ -251,9 +253,11 @@ enum LinkFate {
     Removed,
 }
 
+/// Links as they should be.
 #[derive(Default)]
 struct Links {
     tables: Vec<InlineTable>,
+    /// One line for each link that was there.
     words: Vec<String>,
     steps: u64,
     refreshed: bool,

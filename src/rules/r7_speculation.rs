@@ -30,7 +30,8 @@ struct Thresholds {
     global_share_min: f64,
 }
 
-/// One line per tool that is no longer prefetched and one for the whole: the published words, then what the file becomes.
+/// The findings, one line for each tool that is no longer prefetched and one for the whole: the published words, then what
+/// becomes of the file.
 pub fn lines(findings: &[Finding]) -> Vec<String> {
     let own = findings.iter().filter(|finding| finding.rule == RULE.id);
     own.filter_map(|finding| Some(format!("{}{FOR_THE_FILE}{}", line(finding)?, meant(finding)))).collect()
@@ -68,8 +69,10 @@ fn line(finding: &Finding) -> Option<String> {
 
 /// How the reason begins if the planner is on (published words).
 const ENABLED: &str = "enrichment already enabled";
+/// What judges prefetches.
 const ANNOTATE: &str = "`devboy annotate`";
 
+/// Responses prefetched.
 #[derive(Clone, Copy, Default)]
 struct Prefetches {
     all: u64,
@@ -90,7 +93,8 @@ impl Prefetches {
         Self { all, judged, used, raced, won, unrecorded }
     }
 
-    /// Why they did not pay: they spared no more calls than ran for nothing or twice (as when a used one came too late).
+    /// Why they did not pay, as far as somebody timed them: no more calls were spared than ran for nothing, or twice. Also of
+    /// one that was used the agent's own call ran, if it came too late.
     fn loss(&self) -> Option<String> {
         let Self { raced, won, unrecorded, .. } = *self;
         let net = 2.0 * (won as f64 + unrecorded.won) - (raced as f64 + unrecorded.raced);
@@ -173,6 +177,7 @@ impl SpeculationJudge<'_> {
         self.forbid(recorded.name(), &finding)
     }
 
+    /// Forbids speculation for a tool.
     fn forbid(&self, name: &str, finding: &dyn Fn(Verdict) -> Finding) -> Finding {
         let block = KeyPath::from([TOOLS, name]);
         let annotation = match of_new_block(self.facts, name) {

@@ -18,7 +18,8 @@ use crate::settings::claude::levers::{Lever, LeverUse, Levers, SettingsScope};
 use crate::settings::entries::BillForecast;
 use crate::settings::finding::{Effect, Evidence, Finding, Verdict};
 
-/// Writes the evidence of every change, once for neighbours that share it; `explain` adds what was held and skipped.
+/// Writes the evidence of every proposed change; with `explain` also what was held and skipped. Neighbouring changes
+/// with the same evidence share it.
 pub fn write(out: &mut dyn Write, findings: &[Finding], explain: bool) -> Result<()> {
     let told: Vec<(String, String)> = findings.iter().filter_map(|finding| told(finding, explain)).collect();
     for (index, (what, why)) in told.iter().enumerate() {
@@ -49,6 +50,7 @@ fn told(finding: &Finding, explain: bool) -> Option<(String, String)> {
     Some((what, evidence_words(evidence) + &effect.unwrap_or_default()))
 }
 
+/// What a finding would do, or is expected to.
 fn effect_of(finding: &Finding) -> Option<String> {
     finding.effect.as_ref().map(effect_words).or_else(|| finding.forecast.as_ref().map(forecast_words))
 }

@@ -80,6 +80,12 @@ pub struct Responses {
     pub(crate) pool: rayon::ThreadPool,
 }
 
+/// Recorded responses as a replay needs them.
+pub struct LaidOutLog<'l> {
+    pub log: &'l EventLog,
+    pub input: RecordedInput,
+}
+
 impl Responses {
     /// Sums the responses up.
     pub fn observe(&mut self, names: &Pseudonyms) -> Result<()> {
@@ -180,9 +186,9 @@ impl Responses {
     }
 
     /// Some responses laid out, for any number of configurations.
-    pub fn input(&self, log: &EventLog) -> RecordedInput {
+    pub fn laid_out<'l>(&self, log: &'l EventLog) -> LaidOutLog<'l> {
         let recorded = self.recorded(log);
-        self.pool.install(|| recorded.input())
+        LaidOutLog { log, input: self.pool.install(|| recorded.input()) }
     }
 
     /// The tool whose answers each endpoint class has, where the class is not the tool itself.

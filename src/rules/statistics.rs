@@ -1,4 +1,5 @@
-//! The statistics that rules stand on, and how well they held on later sessions, as a table and as JSON.
+//! The statistics that rules stand on: their numbers, and how well they held on sessions that came later,
+//! as a table and as JSON.
 
 use serde::Deserialize;
 use serde_json::{Value, json};

@@ -1,4 +1,5 @@
-//! T1: value models of used tools from the logs, completed by what is shipped where a block is new.
+//! T1: value models of the tools that were used: sizes, latencies and follow-ups from the logs. What the shipped annotation
+//! says besides is added where a block is new.
 
 use std::collections::BTreeMap;
 
@@ -203,6 +204,7 @@ impl ToolJudge<'_> {
         here.max_by(|a, b| (a.top3, a.hits).cmp(&(b.top3, b.hits)).then_with(|| b.extractor.cmp(&a.extractor)))
     }
 
+    /// Where the projection of a link comes from.
     fn projection_words(&self, link: &FollowUp) -> Option<String> {
         let projection = link.projection.as_ref()?;
         Some(match self.mined(&link.tool) {
@@ -217,6 +219,7 @@ fn in_short(q: f64) -> String {
     if q < 0.001 { "< 0.001".to_owned() } else { format!("{q:.3}") }
 }
 
+/// Per following tool, its strongest lag.
 fn strongest_lags<'e>(edges: &[&'e FollowUpCount]) -> impl Iterator<Item = (&'e FollowUpCount, Share)> {
     let mut pairs: BTreeMap<Sym, Vec<&FollowUpCount>> = BTreeMap::new();
     for edge in edges {

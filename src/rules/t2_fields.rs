@@ -56,6 +56,7 @@ fn of_tool(facts: &RuleFacts<'_>, sheet: &RuleThresholds, numbers: &GroupNumbers
     found
 }
 
+/// The finding of one group; none of an empty one.
 fn finding<'f>(
     facts: &RuleFacts<'_>,
     sheet: &RuleThresholds,

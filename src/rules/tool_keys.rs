@@ -1,4 +1,5 @@
-//! A tool's value model as keys of a configuration, and how its links are measured: the same for all rules.
+//! The value model of a tool as keys and values of a configuration, and how its links are measured. The rules that write it
+//! must not disagree.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -20,7 +21,8 @@ pub const TOOLS: &str = "tools";
 /// The block for tools that have none of their own.
 const ANY: &str = "*";
 
-/// The annotation that a new block of a tool begins with, if any; an error if the block for all others speaks for it.
+/// The annotation with which a block of a tool would begin; none if it has one, or nothing is shipped. The error is why it
+/// must not have one: the block for all others speaks for it.
 pub fn of_new_block(facts: &RuleFacts<'_>, tool: &str) -> Result<Option<Annotation>, String> {
     let blocks = facts.current.entries(&KeyPath::from([TOOLS]));
     let has_block = |name: &str| blocks.iter().any(|block| block == name);
@@ -31,7 +33,8 @@ pub fn of_new_block(facts: &RuleFacts<'_>, tool: &str) -> Result<Option<Annotati
     Ok(annotation)
 }
 
-/// What is shipped for tools that get their first block with these keys: it would be hidden, so it is written too.
+/// What is shipped for the tools that get their first block with these keys, and would be hidden by it: a block stands for
+/// the whole model, so that it is written whole.
 pub fn hidden<'k>(
     file: &SettingsFile,
     keys: impl Iterator<Item = &'k KeyPath>,

@@ -39,7 +39,8 @@ impl Annotations {
         Self::of_files(data, Data::names_in("annotations"))
     }
 
-    /// The published annotations, for comparison: Claude Code's own tools only, as the host took in no provider's.
+    /// The annotations as they were published, for comparison: those of Claude Code's own tools, since the published host
+    /// never took in a provider's.
     pub fn published() -> Result<Self> {
         Self::of_files(&Data::default(), std::iter::once(PUBLISHED_ANNOTATIONS))
     }

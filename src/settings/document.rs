@@ -15,7 +15,8 @@ use crate::settings::schema::{SchemaNode, SettingKind, is_not_positive, quoted};
 use crate::settings::write::read_if_present;
 use crate::settings::{CURRENT_VERSION, Effective, effective, lines, outline, schema, values};
 
-/// A checked `pipeline_config.toml`. What cannot be understood is an error; defaults never replace it.
+/// A read and checked `pipeline_config.toml`. Nothing in it is ever replaced by defaults: a file that cannot be
+/// understood is an error.
 #[derive(Debug, Clone)]
 pub struct SettingsFile {
     /// Where the file is, or would be.

@@ -1,8 +1,9 @@
 //! The configuration that really holds: the user's file laid over the built-in tree, with the origin of every value;
-//! with some values replaced in memory, where no pin holds; and as rules see it: what a person wrote or pinned.
+//! the same with some values replaced, in memory only, where pins do not hold since nothing is written; and as rules
+//! see it: what holds, what a person wrote, what is pinned.
 //!
-//! Maps are merged field by field, so that an overridden variant keeps its siblings; what a file lacks is built in, so
-//! that older versions need no step of their own.
+//! Maps are merged entry by entry and field by field, so that one overridden variant keeps its siblings. Older versions
+//! need no step of their own: a section that the file lacks is the built-in one.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -28,6 +29,7 @@ static FALLBACKS: LazyLock<Value> = LazyLock::new(|| shipped(include_str!("../..
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Origin {
     Default,
+    /// The user's file.
     File {
         /// 1-based line.
         line: usize,
@@ -170,7 +172,8 @@ fn shipped(text: &str) -> Value {
     values::plain(&Value::InlineTable(document.into_table().into_inline_table()))
 }
 
-/// The settings if these keys had these values. An error if a key is unknown or a value does not fit.
+/// The settings that would hold if these keys had these values. An error if a key is unknown or a value does not fit
+/// it.
 pub fn what_if(file: &SettingsFile, changes: &[(KeyPath, Value)]) -> Result<Settings> {
     let mut tree = file.tree.clone();
     for (key, value) in changes {

@@ -1,4 +1,5 @@
-//! What the tuning journal holds: an entry for each writing, with changed keys, evidence and forecasts.
+//! What the tuning journal holds: one entry for each configuration that devboy wrote, with every changed key, its
+//! evidence and what the change was expected to save.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -119,12 +120,14 @@ pub struct JournalChange {
     pub forecast: Option<BillForecast>,
 }
 
-/// What a change of Claude Code's settings should do to the bill, told on sessions it was not chosen on.
+/// What a change of Claude Code's settings was expected to do to the bill: told on sessions that it was not chosen on, so
+/// that it can be held against what comes.
 #[derive(Serialize, Deserialize, Clone, Debug, PartialEq)]
 pub struct BillForecast {
     /// The requests that it concerns: `main`, `subagents` or `all`.
     pub part: String,
-    /// Projects, also without a session yet, that set it or switch it off themselves: the file does not reach them.
+    /// The projects that decide it themselves (set it, or switch it off), also those without a session yet: the file does not reach
+    /// their sessions, and nothing is told of them.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub without: BTreeSet<Id>,
     /// Cost with it over cost without, less one, of these requests; rereading of what is lost is paid for.
@@ -132,7 +135,8 @@ pub struct BillForecast {
     /// Lower end of the 95 % interval over sessions.
     pub lower: f64,
     pub upper: f64,
-    /// The same as a share of the bill of all later sessions, whichever projects a setting reaches: these add up.
+    /// The same change as a share of the whole bill of all later sessions, of those of `without` too: shares of settings that do
+    /// not reach the same projects add up.
     pub of_bill: f64,
     /// Dollars of these sessions that it would have saved; none where nothing has a price.
     pub usd: Option<f64>,
@@ -159,7 +163,8 @@ pub struct BillForecast {
 /// A setting as one of several that are proposed: what each does by itself overlaps.
 #[derive(Serialize, Deserialize, Clone, Copy, Debug, PartialEq)]
 pub struct BesideOthers {
-    /// Its share of what all do: the mean of alone and last, the rest split by their distance; shares add up.
+    /// Its share of what all of them do, of the whole bill: the mean of alone and as the last one, the rest split by how far
+    /// these are apart. The shares of all add up.
     pub of_bill: f64,
     /// The same in dollars; none where nothing has a price.
     pub usd: Option<f64>,
@@ -359,7 +364,8 @@ impl JournalEntry {
 }
 
 impl JournalChange {
-    /// What a finding proposes for its key; none if nothing. The values are filled in from the files.
+    /// What a finding says about the key that it proposes to change; none if it proposes nothing. The values are filled
+    /// in from the files.
     pub fn of(finding: &Finding) -> Option<Self> {
         let delta = finding.proposed()?;
         let evidence = &finding.evidence;

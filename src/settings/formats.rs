@@ -54,6 +54,7 @@ fn names_formats(key: &KeyPath) -> bool {
     )
 }
 
+/// Whether devboy knows a format.
 fn is_format(id: &str) -> bool {
     encode::find(id).is_some()
 }
@@ -71,7 +72,8 @@ pub fn unknown_format(id: &str, place: &str) -> Error {
         .hint(format!("formats: {}", encode::ids().join(", ")))
 }
 
-/// The vocabularies of some session, one bit each, at least one; with a model, as if it had answered all.
+/// The vocabularies that some session may be counted in, one bit each; at least one, since all facts are made together.
+/// With a model, as if that one had answered in every session.
 pub fn vocabularies(settings: &Settings, model: Option<&str>) -> u8 {
     let of = |model: Option<&str>| settings.tokenizer_for(model).bpe;
     let used: Vec<Bpe> = match model {

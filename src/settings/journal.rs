@@ -22,6 +22,7 @@ use crate::logs::trace::Millis;
 use crate::settings::entries::{Journal, JournalChange, JournalEntry, Restore, SettledEntry};
 use crate::settings::{schema, values};
 
+/// Hex digits of an entry's id.
 const ID_DIGITS: usize = 8;
 
 /// Where the journal of a configuration is.
@@ -34,7 +35,8 @@ pub fn journal_name(config: &Path) -> String {
     config.file_name().unwrap_or_default().to_string_lossy().into_owned()
 }
 
-/// What the journal says; nothing if there is none. An error if the file cannot be read at all.
+/// What the journal says; a journal that does not exist is empty. An error if the file is there and cannot be read at
+/// all.
 pub fn read_journal(path: &Path) -> Result<Journal> {
     let bytes = match files::read_own(path) {
         Ok(bytes) => bytes,
@@ -86,8 +88,9 @@ impl SettingsFile {
     }
 }
 
-/// Writes a file and notes it: the entry, the file, then that it was written, under the lock of the file, so that no other
-/// run takes the entry as given up. An error if either cannot be written; nothing is then, as the journal can tell.
+/// Writes a file and notes it in the journal: first the entry, then the file, then that it was written; all of it under the
+/// lock of the file, so that no other run takes an entry for one that was given up. An error if the journal or the file
+/// cannot be written. Nothing is written then, and the journal knows it or can tell.
 pub fn write_noted(file: &WrittenFile<'_>, new: &str, entry: &JournalEntry) -> Result<()> {
     let path = &file.journal;
     let guarded = GuardedFile::take(file.lock.as_deref(), file.path, file.existed.then_some(file.text))?;
@@ -129,8 +132,9 @@ pub fn append(path: &Path, line: &impl Serialize) -> Result<()> {
     sync_directory(directory)
 }
 
-/// The entry about one change of the file, made or about to be; `changes` name keys and reasons, the two texts give the
-/// values. A table counts as its keys, kept ones left out. An error if `after` or a key cannot be read.
+/// The entry about one change of the file, made or about to be made. `changes` name the keys and why; the values are
+/// those of the two texts. A table counts as its keys, and a key that keeps its value is left out. An error if `after`
+/// is no configuration, or a key is not one.
 pub fn journal_entry(
     at_ms: Millis,
     command: &str,

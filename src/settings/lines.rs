@@ -59,7 +59,8 @@ pub(super) fn comments_above(text: &str, offset: usize) -> impl Iterator<Item = 
     })
 }
 
-/// The line after `offset` and past comments that belong above: a blank line or the end follows them.
+/// The start of the line after `offset`, moved past lines of comment that belong to what stands above: those that a
+/// blank line or the end of the text follows.
 pub(super) fn after_attached_comments(text: &str, line_start: usize) -> usize {
     let mut position = line_start;
     while position < text.len() && is_comment(&text[position..next(text, position)]) {

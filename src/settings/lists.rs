@@ -28,7 +28,8 @@ pub(super) fn update_fields(draft: &mut DocumentDraft<'_>, list: &KeyPath, new: 
     })
 }
 
-/// Brings `[[list]]` blocks to the new elements: unwanted ones go, others are edited in place, new ones come last.
+/// Brings a list that is written as `[[list]]` blocks to the new elements: those no longer wanted go, those that stay
+/// are edited where they are, new ones come last.
 pub(super) fn update_blocks(draft: &mut DocumentDraft<'_>, list: &KeyPath, new: &Value) -> Result<()> {
     let old = draft.get(list).unwrap_or_else(|| Value::Array(toml_edit::Array::new()));
     let mut wanted: Vec<_> = tables(new).into_iter().map(Some).collect();

@@ -6,7 +6,8 @@
 
 pub mod annotations;
 pub mod claude {
-    //! Claude Code's own `settings.json`: its levers, its files and which wins, and changes that disturb no other byte.
+    //! Owns Claude Code's own `settings.json`: which levers it has, where its files are and which of them wins, and how one is
+    //! changed without disturbing a byte that nobody asked to change.
 
     pub mod file;
     pub mod layers;

@@ -1,4 +1,6 @@
-//! Answers of the configuration: pure functions, on which replay, rules and `tune show` cannot disagree.
+//! Answers questions about the configuration: what holds for this endpoint, this model, this kind of session.
+//!
+//! Pure functions, so that the replay, the rules and `tune show` cannot disagree.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
@@ -71,7 +73,8 @@ pub fn classify_agent(events: u64, reads: u64, compactions: u64) -> AgentClass {
 }
 
 impl Settings {
-    /// The model profile: the active one, else that of the model id, exact or without vendor and date, or the rest's.
+    /// The model profile: the active one, else the one of the session's model id: by its name, by its name apart from vendor,
+    /// date and separators, or the one for all others.
     pub fn llm_variant_for(&self, model_id: Option<&str>) -> LlmProfile {
         let Axis { active, variants } = &self.profiles.llm;
         let found = self.llm_variant(named(active).or(model_id).unwrap_or(DEFAULT));
@@ -107,7 +110,8 @@ impl Settings {
         found.cloned().unwrap_or_else(|| bare("agent"))
     }
 
-    /// The data profile: the active one, else the first by name whose pattern is the endpoint or begins it.
+    /// The data profile: the active one whatever the endpoint is, else the first by name whose pattern is the endpoint
+    /// or a prefix of it.
     pub fn data_variant_for(&self, endpoint: &str) -> Option<(&str, &DataProfile)> {
         let axis = &self.profiles.data;
         let found = match named(&axis.active) {
@@ -169,7 +173,8 @@ impl Settings {
     }
 }
 
-/// The keys that say the same of an endpoint, its tool or all; a written one takes the meaning from the others.
+/// The keys that say the same of an endpoint, of its tool, or of all: the one that is written takes the meaning from the
+/// others. `tools` tells the tool of an endpoint class.
 pub fn overruled(key: &KeyPath, tools: &BTreeMap<String, String>) -> Vec<KeyPath> {
     let segments: Vec<&str> = key.0.iter().map(String::as_str).collect();
     match segments[..] {
@@ -224,9 +229,14 @@ pub struct UnknownVariant {
     pub instead: String,
 }
 
-fn unknown<P>(key: KeyPath, name: Option<&str>, all: &BTreeMap<String, P>, instead: &str) -> Option<UnknownVariant> {
-    let name = name.filter(|name| !all.contains_key(*name))?;
-    let known = all.keys().map(String::as_str).collect::<Vec<_>>().join(", ");
+fn unknown<P>(
+    key: KeyPath,
+    name: Option<&str>,
+    variants: &BTreeMap<String, P>,
+    instead: &str,
+) -> Option<UnknownVariant> {
+    let name = name.filter(|name| !variants.contains_key(*name))?;
+    let known = variants.keys().map(String::as_str).collect::<Vec<_>>().join(", ");
     let message = format!("`{key}` is {name:?}, which no variant is called ({known})");
     Some(UnknownVariant { key, message, instead: instead.to_owned() })
 }

@@ -1,4 +1,5 @@
-//! Takes back a journal entry: exactly if nothing else changed since, else by key, never over a person's work.
+//! Takes back what a journal entry says was written: exactly where nothing else changed since, else key by key, and
+//! never over what a person did in the meantime.
 
 use std::collections::BTreeSet;
 
@@ -65,6 +66,7 @@ pub(super) fn changed_since(found: Option<String>, is_old: bool, new: Option<&st
     }
 }
 
+/// One change to take back.
 struct ReversalStep<'e> {
     key: KeyPath,
     old: Option<Value>,

@@ -1,4 +1,5 @@
-//! What may stand in the configuration (`rules/settings/schema.toml`) as a tree, and the schema's versions.
+//! What may stand in the configuration: the rules of `rules/settings/schema.toml` as a tree that can be walked, which
+//! versions of the schema exist, and which sections each of them brought.
 
 use std::path::Path;
 use std::sync::LazyLock;
@@ -20,17 +21,11 @@ static ROOT: LazyLock<SchemaNode> = LazyLock::new(|| {
 #[derive(Debug)]
 pub(super) enum SchemaNode {
     /// Named keys in order, and what any other key leads to.
-    Table {
-        fields: Vec<(String, Self)>,
-        each: Option<Box<Self>>,
-    },
+    Table { fields: Vec<(String, Self)>, each: Option<Box<Self>> },
+    /// A list of tables.
     List(Box<Self>),
     /// A value; an idle one is accepted and changes nothing.
-    Leaf {
-        kind: SettingKind,
-        required: bool,
-        idle: bool,
-    },
+    Leaf { kind: SettingKind, required: bool, idle: bool },
 }
 
 /// What a value may be.
@@ -52,6 +47,7 @@ pub(super) enum SettingKind {
         instead: f64,
     },
     OneOf(Vec<String>),
+    /// The known words of an open list.
     Word(Vec<String>),
 }
 
@@ -91,7 +87,8 @@ impl SchemaNode {
         self.names().iter().position(|name| *name == key).unwrap_or(usize::MAX)
     }
 
-    /// The value as the published schema holds it: floats in single precision, even for integers of the file.
+    /// The value as the published schema would hold it: fractions in single precision, and floats even where the file
+    /// has an integer.
     pub(super) fn normal(&self, value: &Value) -> Value {
         match (self, value) {
             (Self::Leaf { kind: SettingKind::PositiveFloat { instead }, .. }, _) if is_not_positive(value) => {

@@ -1,4 +1,5 @@
-//! The configuration's sections as types, as far as devboy asks; `rules/settings/` has values and schema.
+//! The sections of the configuration as types, with the names of the file, as far as devboy asks for them. The values come from
+//! `rules/settings/`; what may stand in a section says the schema.
 
 use std::collections::BTreeMap;
 
@@ -75,6 +76,7 @@ pub struct Dedup {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Verbosity {
+    /// The bare reference.
     Terse,
     /// The reference and what it refers to.
     Standard,
@@ -84,7 +86,9 @@ pub enum Verbosity {
 /// `[templates]`
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 pub struct Templates {
+    /// Templates in use.
     pub active: Vec<String>,
+    /// Template per endpoint.
     pub endpoint_overrides: BTreeMap<String, String>,
 }
 

@@ -1,5 +1,7 @@
-//! The value model of one tool, as in `[tools.<name>]` and the shipped annotations. Names, spellings and defaults are
-//! the published ones (Paper 3, "Value model"): either program reads the other's files.
+//! The value model of one tool, as it stands in `[tools.<name>]` and in the shipped annotations.
+//!
+//! Field names, spellings and defaults are those of the published schema (Paper 3, "Value model"), so a file written by
+//! either program is read by the other.
 
 use std::collections::BTreeMap;
 
@@ -109,7 +111,8 @@ fn half() -> f64 {
     0.5
 }
 
-/// The value model of one tool, keys in written order; empty equals the default (critical, 1 KiB, indeterminate).
+/// The value model of one tool, its keys in the order in which they are written. An empty table equals the default (critical,
+/// 1 KiB, indeterminate).
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ToolModel {

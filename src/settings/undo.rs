@@ -1,4 +1,5 @@
-//! Which journal entry is taken back, in which file (pipeline or Claude Code), as an entry of its own.
+//! Which entry of the journal is taken back, in which file, and that as an entry of its own: of the configuration of the
+//! pipeline, and of Claude Code's settings.
 
 use std::path::{Path, PathBuf};
 
@@ -13,6 +14,7 @@ use crate::settings::journal::WrittenFile;
 use crate::settings::reversal::KeptKey;
 use crate::settings::{Reversal, SettingsFile, journal_entry, journal_of, journal_path, reverse, write_noted};
 
+/// The command that an undo is noted under.
 const COMMAND: &str = "tune undo";
 
 /// The file in which something is taken back, and its journal.
@@ -24,6 +26,7 @@ pub struct UndoTarget {
     pub journal: Journal,
 }
 
+/// The file as it is.
 #[expect(clippy::large_enum_variant, reason = "there is one of it")]
 enum UndoFile {
     Pipeline(SettingsFile),
@@ -31,8 +34,9 @@ enum UndoFile {
 }
 
 impl UndoTarget {
-    /// The file that the entry is about: settings of Claude Code if `--output` or the id names them or they were written
-    /// last, noted beside `usual`; else the pipeline's. An error if the id is ambiguous, or a file cannot be read.
+    /// The file that the entry is about: settings of Claude Code if `--output` names them, if the id does, or if they were what
+    /// was last written; else the configuration of the pipeline. What was done to settings is noted beside `usual`. An
+    /// error if the id is the start of several, or the journal or the file cannot be read.
     pub fn load(config: &Path, usual: &Path, id: Option<&str>, output: Option<&Path>) -> Result<Self> {
         let place = journal_path(usual);
         let whole = journal_of_all(usual)?;
@@ -89,7 +93,8 @@ impl UndoTarget {
         if reversal.undone.is_empty() { Err(nothing_undone(entry, &reversal)) } else { Ok(reversal) }
     }
 
-    /// The entry named, else the last that holds. An error if it is undone, there are several or none, or no file.
+    /// The entry named, else the last one that holds. An error if there is none, or several, or it is undone already,
+    /// or there is no file.
     pub fn chosen(&self, id: Option<&str>) -> Result<&JournalEntry> {
         let entry = chosen(&self.journal, id, &self.path)?;
         if self.file().existed {

@@ -1,4 +1,5 @@
-//! TOML values: compared, looked up and normalised without their layout; and spelled as devboy writes them.
+//! TOML values: without their layout, to be compared, looked up and normalised; and how devboy spells them, and whole blocks, when
+//! it writes them: shortest floats, keys in the order of the schema.
 
 use toml_edit::{Array, InlineTable, Value};
 
@@ -25,7 +26,8 @@ pub(super) fn find<'v>(root: &'v Value, path: &KeyPath) -> Option<&'v Value> {
     path.0.iter().try_fold(root, |value, segment| child(value, segment))
 }
 
-/// Puts a value into a table and the tables above it; whether nothing else was in the way: then it is not put.
+/// Puts a value into a table; what is missing above it becomes tables too. Whether nothing but tables stood in the way: else it
+/// is not put there.
 pub fn put(table: &mut InlineTable, path: &[String], value: Value) -> bool {
     match path {
         [] => return false,
@@ -70,7 +72,9 @@ pub(super) fn number(value: &Value) -> Option<f64> {
     value.as_float().or_else(|| value.as_integer().map(|number| number as f64))
 }
 
-/// The shortest decimal of the same single-precision number; the published schema writes 0.7 as 0.699999988079071.
+/// The shortest decimal that is the same single-precision number.
+///
+/// The published schema holds its fractions in single precision and writes 0.7 as 0.699999988079071.
 pub(super) fn single(number: f64) -> f64 {
     let short = (number as f32).to_string().parse().unwrap_or(number);
     if f64::is_finite(short) { short } else { number }

@@ -1,6 +1,7 @@
-//! Changes single keys and no other byte of a configuration, shows the change as a diff that `patch` reads, and stores
-//! a file so that always the old or the new content is on disk, whole, and no writer overwrites another's. The previous
-//! content stays beside it as `<file>.bak`.
+//! Changes single keys of a configuration and leaves every other byte where it is, shows what would change in the form
+//! that `patch` and people read, and stores a file so that at every moment either the old or the new content is on the
+//! disk, whole, and two writers never overwrite each other's work. The previous content stays beside it as
+//! `<file>.bak`.
 
 use std::ffi::OsString;
 use std::fs::{self, File, Permissions};
@@ -26,8 +27,10 @@ const MAX_LINKS: usize = 40;
 /// Bytes at the start of a file, unpacked, by which a log is known: it may begin with long snapshots, which name no session.
 const HEAD_BYTES: u64 = 16 << 20;
 
-/// A file about to be replaced: locked against other runs, and seen to hold still what was read. A link stays a link,
-/// its target is replaced. New files are private; an existing one keeps its mode.
+/// A file that is about to be replaced: locked against other runs, and seen to hold still what was read.
+///
+/// A symbolic link stays a link; what it points to is replaced. New files are private to the user, an existing file
+/// keeps its mode.
 pub struct GuardedFile {
     target: PathBuf,
     old: Option<Vec<u8>>,
@@ -54,7 +57,8 @@ impl GuardedFile {
         Ok(Self { target, old, _lock })
     }
 
-    /// Replaces the content if it differs. An error if it was not written; inside, if the disk did not confirm it.
+    /// Replaces the content, unless it is `new` already. An error if it was not written; inside, if it was and the disk
+    /// did not confirm it.
     pub fn replace(&self, new: &str) -> Result<Result<()>> {
         let Self { target, old, .. } = self;
         if old.as_deref() == Some(new.as_bytes()) {
@@ -70,7 +74,8 @@ impl GuardedFile {
     }
 }
 
-/// Replaces a file of devboy's own, whole, private and without a backup; if the disk refuses, it stays.
+/// Replaces a file that is devboy's own and can be made again: as a whole, private to the user, without a backup. If
+/// the disk refuses, the file is as it was.
 pub fn write_private(path: &Path, new: impl AsRef<[u8]>) -> Result<()> {
     not_odd(path)?;
     create_private(directory_of(path))?;
@@ -78,14 +83,16 @@ pub fn write_private(path: &Path, new: impl AsRef<[u8]>) -> Result<()> {
     Staged::new(path, new.as_ref(), None)?.commit()
 }
 
-/// Replaces another program's file whole, with its mode and no backup; if the disk refuses, nothing changes.
+/// Replaces a file that another program made: as a whole, with the mode that it has, without a backup. If the disk
+/// refuses, the file is as it was.
 pub fn write_with_its_mode(path: &Path, new: impl AsRef<[u8]>) -> Result<()> {
     let mode = fs::metadata(path).map_err(|cause| Error::io("reading", path, &cause))?.permissions();
     remove_left_over(path);
     Staged::new(path, new.as_ref(), Some(&mode))?.commit()
 }
 
-/// Whether a directory can be there, asked before any work is done. An error if something else is there.
+/// Whether a directory can be where the user named it, so that no work is done in vain. An error if something else is
+/// there.
 pub fn expect_directory(path: &Path) -> Result<()> {
     if path.is_dir() || !path.exists() {
         return Ok(());
@@ -93,7 +100,8 @@ pub fn expect_directory(path: &Path) -> Result<()> {
     Err(Error::failed(format!("{}: is not a directory", path.shown())).hint("name a directory"))
 }
 
-/// Whether a file can be there, asked before any work is done. An error if a log or something else is, or no directory.
+/// Whether a file can be where the user named it, so that no work is done in vain. An error if a log or something else is
+/// there, or no directory for it.
 pub fn expect_place(path: &Path) -> Result<()> {
     not_odd(path)?;
     if is_log(path) {
@@ -258,6 +266,7 @@ pub(super) fn sync_directory(directory: &Path) -> Result<()> {
     files::sync_dir(directory).map_err(|cause| Error::io("syncing", directory, &cause))
 }
 
+/// Lines of context around a change.
 const CONTEXT: usize = 3;
 
 /// The unified diff from `old` to `new`; empty when they are equal. An empty `old` is a file that does not exist yet.
@@ -273,8 +282,9 @@ pub fn unified_diff(old: &str, new: &str, path: &str) -> String {
 #[derive(Debug, Clone)]
 pub struct WantedValue {
     pub key: KeyPath,
-    /// What it shall be, none to take it out with all below and above it that this empties. A list of tables
-    /// (`follow_up`) is a value, matched by `tool`. A table becomes a block, or is set key by key beside others.
+    /// What it shall be. A list of tables (`follow_up`) is a value too; its elements are matched by their `tool`. A table is
+    /// added as a block where there is none, else set key by key; keys it does not name stay. None: the key, and all below
+    /// it, is taken out, and with it a table that this leaves empty.
     pub value: Option<Value>,
 }
 
@@ -285,8 +295,9 @@ impl WantedValue {
     }
 }
 
-/// The text of `file` after the changes; values that already hold are left alone, pinned or not. An error if another
-/// pinned key would change: callers ask [`SettingsFile::touches_pin`] first.
+/// The text of `file` after the changes. Making the same changes again changes nothing.
+///
+/// A change that would alter a pinned key is an error; callers ask [`SettingsFile::touches_pin`] first. A value that already holds is left alone, pinned or not.
 pub fn apply(file: &SettingsFile, changes: &[WantedValue]) -> Result<String> {
     if changes.is_empty() || (!file.existed && changes.iter().all(|change| change.value.is_none())) {
         return Ok(file.text.clone());

@@ -15,7 +15,9 @@ use crate::shell::context::Context;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
 pub enum Exit {
+    /// Done.
     Done = 0,
+    /// The command failed.
     Failed = 1,
     /// The command line makes no sense.
     Usage = 2,

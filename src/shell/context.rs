@@ -80,7 +80,8 @@ pub struct Env {
     pub devboy_config: Option<PathBuf>,
     /// `DEVBOY_TELEMETRY_DIR`: where the live pipeline records.
     pub telemetry_dir: Option<PathBuf>,
-    /// `DEVBOY_TEAM_SECRET`, or the first line of `DEVBOY_TEAM_SECRET_FILE`: the same pseudonyms for all who share it.
+    /// `DEVBOY_TEAM_SECRET`, or the first line of the file that `DEVBOY_TEAM_SECRET_FILE` names: people who share it have
+    /// the same pseudonyms.
     pub team_secret: Option<Vec<u8>>,
     /// The current directory.
     pub current_dir: Option<PathBuf>,
@@ -166,7 +167,8 @@ impl Env {
     }
 }
 
-/// The first line of a file, if there is one, without the byte order mark of Windows' editors.
+/// The first line of a file; none if there is none, or nothing in it.
+/// Editors of Windows put a byte order mark before it.
 pub(crate) fn first_line(path: &Path) -> Option<Vec<u8>> {
     let text = files::read_to_string(path).ok()?;
     text.trim_start_matches('\u{feff}')

@@ -28,8 +28,8 @@ const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
 pub enum UsedWhen {
     /// The agent itself soon got the same answer of the same tool, before the file was changed.
     ///
-    /// In the same context (session, main thread or subagent, and compaction). Answers are compared by their content; where one
-    /// was recorded without, by the file that they name. Only what the agent asked for counts towards the lookahead, and one of
+    /// In the same context (session, main thread or subagent, and compaction). Answers are compared by their content; where
+    /// one was recorded without, by the file that they name. Only what the agent asked for counts towards the lookahead, and one of
     /// its calls uses at most one response.
     #[default]
     Answer,
@@ -245,7 +245,8 @@ impl<'a> CitationEvent<'a> {
         self.body.is_empty() && self.path.is_empty()
     }
 
-    /// Whether `other` gave the same answer. Other parts of a file are other answers: it decides where no content is known.
+    /// Whether `other` gave the same answer. Another part of the same file is another answer, so the file only decides
+    /// where a content is not known.
     fn is_same_answer(&self, other: &Self) -> bool {
         let contents_known = !self.body.is_empty() && !other.body.is_empty();
         let same = if contents_known { self.body == other.body } else { self.names_file_of(other) };
@@ -393,7 +394,8 @@ fn edit(text: &[u8], record: &CitationEvent<'_>, cited: bool) -> Option<(Range<u
     Some((start + place.start..start + place.end, field))
 }
 
-/// The value of the field in an object, or the empty place behind its last field; none if it stands there twice.
+/// The value of the field in an object, or the empty place behind its last field; none if it stands there twice, since
+/// readers disagree about which one holds.
 fn place_of_field(object: &[u8]) -> Option<Range<usize>> {
     let mut cursor = Cursor::new(object);
     let (mut first, mut found) = (cursor.enter().ok()?, None);

@@ -10,7 +10,8 @@ use crate::base::names::Sym;
 use crate::telemetry::event::is_default;
 use crate::telemetry::log::{NO_STEP, RaceWord, RecordedEvent, foreseeable_tokens};
 
-/// The published counters (`EnrichmentEffectiveness`) as summaries of sessions name them. Later ones are left out when zero.
+/// The published counters (`EnrichmentEffectiveness`), with their names in the summary of a session. The later ones are left
+/// out there when they are zero.
 #[derive(Serialize, Deserialize, Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[serde(default)]
 pub struct Effectiveness {
@@ -133,8 +134,9 @@ pub fn effectiveness(events: &[RecordedEvent], planned: &[&RecordedEvent], by: C
     sum
 }
 
-/// Declines whose tool is among the next few responses of later steps in the same context, by the published definition: the
-/// name alone counts. A response stands for one decline at most. A decline stands by itself, or on the response the agent got.
+/// Declines whose tool is among the next few responses of later steps in the same context, by the published definition:
+/// the name alone counts. A response stands for one decline at most. A decline stands by itself, or on the response that the
+/// agent got all the same.
 pub fn late_invoked(events: &[RecordedEvent], planned: &[&RecordedEvent], calls: u32) -> u64 {
     let context = |event: &RecordedEvent| (event.session, event.chain, event.partition);
     let mut declines: BTreeMap<_, Vec<&RecordedEvent>> = BTreeMap::new();

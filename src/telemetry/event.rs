@@ -23,7 +23,8 @@ pub struct PipelineEvent {
     pub shape: String,
     #[serde(default)]
     pub inner_formats: Vec<String>,
-    /// Name of the response: first 32 hex digits of its SHA-256; keyed where devboy emits it, against guesses.
+    /// Name of the response: first 32 hex digits of its SHA-256; keyed where devboy emits it, so that nobody can check a
+    /// guess.
     #[serde(default)]
     pub content_sha_prefix_hex: String,
     /// Name of the file: first 8 hex digits of SHA-256 of the normalised path; keyed likewise.
@@ -76,7 +77,8 @@ pub struct PipelineEvent {
     /// Whether text stood beside images or documents, so that no layer could act.
     #[serde(default, skip_serializing_if = "is_default")]
     pub mixed: bool,
-    /// Whether it is what the client showed of a result that it put into a file, so that nobody before the client could act.
+    /// Whether it is what the client showed of a result that it put into a file, so that nobody before the client could
+    /// act.
     #[serde(default, skip_serializing_if = "is_default")]
     pub preview: bool,
     /// Tokens of the call's name in a hint.
@@ -197,7 +199,8 @@ pub struct SummaryLine {
 }
 
 impl SummaryLine {
-    /// Sums up the events of one session; none without events. Of what the planner did only the effect is told.
+    /// Sums up the events of one session; none without events. Nobody asked for what the planner did: of that only the
+    /// effect is told.
     pub fn of(events: &[PipelineEvent], enrichment: Effectiveness) -> Option<Self> {
         let first = events.first()?;
         let share =

@@ -1,4 +1,5 @@
 //! What the live pipeline records: one event per response and one summary per session, in the published JSONL schema.
+//! Written by `event`, read by the rest.
 
 pub mod effectiveness;
 pub mod log;

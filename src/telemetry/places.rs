@@ -1,5 +1,5 @@
-//! Where telemetry may lie, every file of it below those places once, and which of these are read: no event may count twice,
-//! and none that is known to lie outside the window.
+//! Where telemetry may lie, every file of it below those places once, and which of these are read: no event may count twice, and
+//! none that is known to lie outside the window.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;

@@ -1,5 +1,6 @@
-//! Reads telemetry in parallel: pieces of at most [`PIECE_BYTES`], each with one reused buffer per worker. A piece owns the
-//! lines that begin in it, and rows are ordered at the end: neither the cutting nor the threads show in what comes out.
+//! Reads telemetry in parallel: pieces of at most [`PIECE_BYTES`], each with one reused buffer per worker.
+//! A piece owns the lines that begin in it, and rows are ordered when all are there: neither the cutting nor the number
+//! of threads shows in what comes out.
 
 use std::ops::Range;
 use std::path::PathBuf;
@@ -54,7 +55,7 @@ pub struct Telemetry {
     pub places: Vec<TelemetryPlace>,
     /// Files that were not read because another one of the same name begins with all that they hold.
     pub copies: u64,
-    /// Events merged with one of the same id, time and figures: they stood in copies of a file, or were emitted twice.
+    /// Events that were merged with one of the same id, time and figures: they stood in copies of a file, or were emitted twice.
     pub copied_events: u64,
     /// Files that were not read because they were last written before the window.
     pub files_outside_window: u64,
@@ -147,7 +148,8 @@ fn in_order(mut pieces: Vec<Piece>) -> Vec<Piece> {
     pieces
 }
 
-/// One worker: takes pieces until none is left, and hands over the events of each. Gives what each held besides.
+/// One worker: takes pieces until none is left, and hands the events of each over before it takes the next. Gives what
+/// each piece held besides events.
 fn work<'p>(
     jobs: &[Job<'_>],
     pieces: &'p [Piece],

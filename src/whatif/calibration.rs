@@ -17,6 +17,7 @@ use crate::report::numbers;
 use crate::report::table::{Table, TableBuilder};
 use crate::whatif::sim::sizes::SizeRules;
 
+/// One measured increment.
 struct Increment<'a> {
     session: u32,
     family: &'a str,
@@ -186,7 +187,7 @@ pub fn percent(estimate: u64, actual: u64) -> u64 {
 #[derive(Clone, Copy, PartialEq, Debug, Default, Serialize)]
 pub struct Ratio {
     pub value: f64,
-    /// Both ends of its interval; none with fewer than two sessions.
+    /// Lower end of its interval; none with fewer than two sessions.
     pub lower: Option<f64>,
     pub upper: Option<f64>,
 }

@@ -141,7 +141,8 @@ struct AllRow {
     set: Vec<String>,
 }
 
-/// The rows that `--policy` and `--compare` ask for. An error if one is none ([`Stack::parse`]).
+/// The rows that `--policy` and `--compare` ask for. An error if a name is unknown, stands twice in a stack, or two do
+/// not go together.
 pub fn rows(policy: &str, compare: &[String], data: &Data) -> Result<Vec<StackRow>> {
     let names = std::iter::once(policy).chain(compare.iter().flat_map(|names| names.split(',')));
     let mut rows: Vec<StackRow> = Vec::new();
@@ -248,7 +249,8 @@ impl PolicyConfigs {
         Ok(())
     }
 
-    /// Whether the parameters of these policies make sense; the error shows one that is unknown or of the wrong kind.
+    /// Whether the parameters of these policies make sense. An error if one is unknown, or a value of the wrong kind;
+    /// the message shows it.
     pub fn check(&self, policies: &[Policy]) -> Result<()> {
         for &policy in policies {
             (policy.entry().check)(self.sheet(policy))?;

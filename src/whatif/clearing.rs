@@ -250,7 +250,8 @@ pub struct ResultSize {
     pub is_free: bool,
 }
 
-/// Indices of the results to clear, of those of a context that count, oldest first; empty if it is not worth it.
+/// Indices of the results to clear, oldest first; empty if clearing is not worth it. `results` are those of a context
+/// that count, oldest first.
 pub fn plan(results: &[ResultSize], target_tokens: u64, min_saving_tokens: u64) -> Vec<usize> {
     let mut remaining: u64 = results.iter().map(|result| result.tokens).sum();
     let mut saved = 0;

@@ -78,8 +78,14 @@ impl TimelineDraft {
         let cause = if compacted { SegmentCause::Compaction } else { SegmentCause::Start };
         self.timeline.segments.push(Segment { chain, requests: request..request, after: NONE, cause });
         if compacted {
-            let (ts, trigger, pre_tokens, summary) = (NO_TIME, Trigger::Unknown, None, NONE);
-            self.timeline.boundaries.push(Boundary { chain, request, ts, trigger, pre_tokens, summary });
+            self.timeline.boundaries.push(Boundary {
+                chain,
+                request,
+                ts: NO_TIME,
+                trigger: Trigger::Unknown,
+                pre_tokens: None,
+                summary: NONE,
+            });
         }
     }
 

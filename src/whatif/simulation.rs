@@ -67,7 +67,8 @@ impl<'w> Simulation<'w> {
         BreakWatch::new(&self.detectors).over(&self.simulator.under(cache_rules), stages)
     }
 
-    /// What a stack is held against: a question about the cache against it as it was, any other against the same cache.
+    /// What a stack is held against: a question about the cache against the cache as it was, any other against the same
+    /// cache.
     fn against(&self, stack: &Stack, set: &CacheRules) -> Cow<'_, SimulatedRun> {
         let as_it_was = stack.has(Policy::PromptCache) || *set == *self.simulator.cache_rules;
         if as_it_was { Cow::Borrowed(&self.observed) } else { Cow::Owned(self.simulator.under(set).baseline()) }

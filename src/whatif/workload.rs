@@ -56,7 +56,8 @@ pub struct Workload {
 }
 
 impl Workload {
-    /// Sizes the requests and reads the data files. An error if one does not fit, or `strict` and a model has no price.
+    /// Sizes the requests and reads the data files. An error if a data file does not fit, or `strict` and a model has
+    /// no price.
     pub fn new(
         timeline: Timeline,
         estimator: Option<&str>,

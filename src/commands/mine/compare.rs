@@ -92,6 +92,7 @@ fn without_calls(cause: Error) -> Error {
     Error { hint, ..cause }
 }
 
+/// What can stand as a side.
 const SIDES: &str =
     "a side is a folder of logs or a log file, a window as 30d..7d, or a table of edges or volumes (.csv)";
 
@@ -137,6 +138,7 @@ fn read(side: &Named<'_>, args: &Args, concurrency: Concurrency, context: &mut C
     Side::of_logs(&mut input, concurrency, &args.lags, &|tool| args.export.shown(&context.pseudonyms, tool))
 }
 
+/// Says what is left out, and what the columns mean.
 fn tell(args: &Args, left_out: u64, q_max: f64, context: &mut Context<'_>) -> Result<()> {
     if left_out > 0 {
         writeln!(context.err, "# {left_out} rows left out: fewer than {} sessions", args.kept.k_anonymity)?;

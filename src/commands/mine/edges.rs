@@ -121,6 +121,7 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<()> {
     counted.send(args, &export, &input, context)
 }
 
+/// What was counted, as far as it is shown.
 struct CountedEdges {
     lags: Vec<u32>,
     sums: EdgeSums,
@@ -187,6 +188,7 @@ impl CountedEdges {
         export.send_mined(context, rows)
     }
 
+    /// How the edges of a page were counted.
     fn words(&self, args: &Args) -> Vec<String> {
         let EdgeThresholds { q_max, count_min, sessions_min } = &self.thresholds;
         let (cases, sessions) = (counted(self.sums.cases, "context"), counted(self.sums.sessions, "session"));

@@ -1,4 +1,5 @@
-//! How aggregates of logs are asked for and leave: input, names that may leave the machine, forms, and the file.
+//! How aggregates of logs are asked for: reading the input, names that may leave the machine, the forms in which they leave, and
+//! the file they go to.
 
 use std::io::Write;
 use std::path::PathBuf;

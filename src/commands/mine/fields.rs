@@ -15,6 +15,7 @@ use crate::report::numbers::counted;
 use crate::report::table::{self, TableFormat};
 use crate::shell::context::Context;
 
+/// The sheet with the thresholds of groups.
 const SHEET: &str = "t2_fields.toml";
 
 /// Print which fields of JSON results were taken up later, and the tokens of those that never were.

@@ -15,6 +15,7 @@ use crate::mine::projections::{self, Thresholds, ToldHistory};
 use crate::report::table::TableFormat;
 use crate::shell::context::Context;
 
+/// The sheet with the thresholds.
 const SHEET: &str = "mined_projections.toml";
 
 /// Print which lists in the results of one tool lead to which argument of the next.

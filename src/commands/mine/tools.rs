@@ -128,6 +128,7 @@ pub fn called(input: &mut Input, exact: bool, rules: &ToolUseRules) -> Called {
     Called { history, names, calls, servers }
 }
 
+/// The name under which a server is shown.
 fn server_shown(export: &ExportArgs, names: &Pseudonyms, server: &str) -> String {
     if server == BUILT_IN {
         return server.to_owned();
@@ -136,6 +137,7 @@ fn server_shown(export: &ExportArgs, names: &Pseudonyms, server: &str) -> String
     mcp_server(&shown).unwrap_or_default().to_owned()
 }
 
+/// The published table of volumes.
 fn published(input: &mut Input, export: &ExportArgs, kept: KeptArgs, context: &mut Context<'_>) -> Result<()> {
     input.report_holds(Holds::Nothing)?;
     let window = input.window.clone();

@@ -97,7 +97,8 @@ pub struct Args {
     asked: QuestionArgs,
 }
 
-/// Hides `replay --policy` and `replay --planner` in the help: they go on working, but have commands of their own.
+/// The old spellings `replay --policy` and `replay --planner` go on working, but the help tells of the commands that have
+/// their place now.
 pub fn hide_old_spellings(command: clap::Command) -> clap::Command {
     let flags = |command: clap::Command| -> Vec<String> {
         command.get_arguments().map(|flag| flag.get_id().to_string()).collect()
@@ -196,6 +197,7 @@ fn conclude(gate: &gate::ReplayGate, output: &OutputArgs, context: &mut Context<
     Ok(Exit::Gate)
 }
 
+/// The configurations that the flags name.
 fn scenarios(args: &Args, context: &Context<'_>) -> Result<Scenarios> {
     let path = config_path(args.config.as_ref(), context)?;
     let mut files = vec![load_config(&path, args.config.is_some())?];
@@ -211,7 +213,8 @@ fn scenarios(args: &Args, context: &Context<'_>) -> Result<Scenarios> {
     Scenarios::new(files, &changes, &Data::new(args.asked.input.rules_dir.as_deref())?)
 }
 
-/// Whether a configuration, the prices or a log know this model. An error names the closest that is known.
+/// Whether a configuration, the list of prices or a log knows this model. An error if none does: the closest name that
+/// is known, and those of the configuration.
 fn expect_model(model: &str, scenarios: &Scenarios, input: &mut Input) -> Result<()> {
     let prices = input.data.read("prices.toml", Prices::parse)?;
     let (history, names) = input.named_history();
@@ -331,6 +334,7 @@ fn show(
     }
 }
 
+/// Says which logs were replayed.
 fn write_covered(args: &Args, input: &Input, context: &mut Context<'_>) -> Result<()> {
     let output = &args.asked.output;
     let covered = input.covered(!output.is_shared());
@@ -338,7 +342,8 @@ fn write_covered(args: &Args, input: &Input, context: &mut Context<'_>) -> Resul
     Ok(writeln!(context.out, "{}{end}", output.form().sentence(&covered))?)
 }
 
-/// Names projects as their owner knows them where pseudonyms are shared; all Markdown goes without MCP servers and paths.
+/// Names projects as their owner knows them, in what is shared by pseudonyms; MCP servers and paths are taken out of all Markdown
+/// (`commands::sharing`).
 fn name_projects(reports: &mut [report::ReplayReport], output: &OutputArgs, input: &Input, names: &Pseudonyms) {
     let groups = reports.iter_mut().flat_map(|report| &mut report.arms).flat_map(|arm| &mut arm.projects);
     if output.is_shared() {

@@ -14,7 +14,8 @@ use crate::report::numbers::percent;
 use crate::report::table::{TableFormat, paragraph};
 use crate::shell::context::Context;
 
-/// The finding of this name, if these logs have it. An error if there is none of that name; the hint names them all.
+/// The finding of this name; none where there is such a finding and these logs do not have it. An error if there is no
+/// such finding; the hint names those that there are.
 pub fn chosen<'p>(id: &str, thresholds: &FindingThresholds, page: &'p Page) -> Result<Option<&'p BillFinding>> {
     let found = page.findings.iter().find(|finding| finding.id == id);
     let known = ids(thresholds);
@@ -29,6 +30,7 @@ pub fn chosen<'p>(id: &str, thresholds: &FindingThresholds, page: &'p Page) -> R
         .hint(format!("findings of these logs: {of_logs}; others that there are: {}", not_here.join(", "))))
 }
 
+/// All findings that a page can have.
 fn ids(thresholds: &FindingThresholds) -> Vec<String> {
     let parts = thresholds.part.iter().map(|one| &one.id);
     let single = [

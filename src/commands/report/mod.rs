@@ -1,4 +1,5 @@
-//! `devboy` and `devboy report`: one page of what was spent, what stops the waste, and what does not pay.
+//! `devboy` and `devboy report`: one page of what was spent, what stops the waste, and what does not pay. Which days it is about,
+//! what of it is to be set, and where it goes.
 
 mod evidence;
 mod show;
@@ -109,7 +110,8 @@ impl Args {
     }
 }
 
-/// Cuts the page to its last days, up to the newest request or now, if no window was asked for; whether it did.
+/// Cuts the page to its last days if no window was asked for and there are more: up to the newest request, or up to now if a
+/// clock ran ahead. Whether it was cut.
 fn cut(args: &Args, thresholds: &FindingThresholds, input: &mut Input, now_ms: Millis) -> Result<bool> {
     let is_asked =
         args.asked.window.since.is_some() || args.asked.window.until.is_some() || args.asked.window.days.is_some();
@@ -126,8 +128,9 @@ fn cut(args: &Args, thresholds: &FindingThresholds, input: &mut Input, now_ms: M
     Ok(is_cut)
 }
 
-/// The newest request made by now, and the end of the page: a whole day, as its commands take days. What a clock that
-/// ran ahead says is left out and told of; where all of it is ahead, this machine's clock is behind.
+/// The newest request that was made by now, and where the days of the page end: with a day, since its commands are told of days. A
+/// clock that ran ahead would else take its days to where nothing was done; what it says is left out and told of. Where all of it is
+/// ahead, the clock of this machine is behind.
 fn up_to(newest: Millis, input: &mut Input, now_ms: Millis, ahead_hours_max: u32) -> (Millis, Millis) {
     let end = window::day_end(now_ms.saturating_add(HOUR_MS * Millis::from(ahead_hours_max)));
     if newest < end {
@@ -145,7 +148,8 @@ fn up_to(newest: Millis, input: &mut Input, now_ms: Millis, ahead_hours_max: u32
     (last, end)
 }
 
-/// Says which clients are in use, what they know of the advice, and what a readable file of the user's decides.
+/// Says which clients are in use, what is to be set as far as they know it, and where the user's file decides already. A file
+/// that cannot be read decides nothing.
 fn settle(
     page: &mut Page,
     (args, thresholds): (&Args, &FindingThresholds),
@@ -170,13 +174,15 @@ fn settle(
     Ok(())
 }
 
+/// Where the page goes.
 enum PageTarget<'p> {
     Stdout,
     File(&'p Path),
 }
 
 impl<'p> PageTarget<'p> {
-    /// The place asked for. An error if no file can be there, or two things would go to stdout.
+    /// The place asked for, before any work is done. An error if no file can be there, or two things would go to
+    /// stdout.
     fn of(path: &'p Path, args: &Args) -> Result<Self> {
         if path == Path::new("-") {
             if args.asked.output.form() == TableFormat::Table {

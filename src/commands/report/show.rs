@@ -80,6 +80,7 @@ fn own_names(finding: &BillFinding) -> impl Iterator<Item = (String, Label)> {
     })
 }
 
+/// A tool, or a word for what is none.
 fn tool_label(tool: &str) -> Label {
     if tool.starts_with('(') { Label::Word(tool.to_owned()) } else { Label::Tool(tool.to_owned()) }
 }
@@ -194,6 +195,7 @@ pub fn row(telling: &Telling<'_>, finding: &BillFinding) -> Value {
     row
 }
 
+/// The findings as rows.
 fn table(telling: &Telling<'_>) -> Table {
     TableBuilder::of(telling.findings().map(|finding| (finding, telling.told(finding))))
         .text("finding", |(finding, _)| finding.id.clone())

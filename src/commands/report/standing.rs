@@ -69,13 +69,14 @@ fn places(page: &Page, input: &Input, context: &Context<'_>) -> BTreeMap<String,
     found.filter_map(|(project, path)| Some((project.to_string(), of(&path)?))).collect()
 }
 
+/// What can be set, and the clients in use.
 #[derive(Clone, Copy)]
-struct KnownLevers<'a> {
+struct LeversOfClients<'a> {
     levers: &'a Levers,
     versions: &'a Versions,
 }
 
-impl KnownLevers<'_> {
+impl LeversOfClients<'_> {
     /// What stands already, by these levers, which a client in use may not know.
     fn same(self, words: String, by: &[&Lever]) -> StandingSetting {
         let update = by.iter().find_map(|lever| known(&[lever], self.versions).err());
@@ -90,14 +91,17 @@ pub fn layers(page: &Page, places: &ClaudePlaces) -> Result<Option<SettingsLayer
     Ok(Some(layers.about(page.models.clone())))
 }
 
+/// Settings as they hold for what the page is about.
 struct PageSettings<'a> {
     page: &'a Page,
     levers: &'a Levers,
+    /// The user's alone.
     user: SettingsLayers,
     /// Where settings are for each project on this disk.
     places: &'a BTreeMap<String, ClaudePlaces>,
     /// The user's below the files of projects that have some.
     within: BTreeMap<String, SettingsLayers>,
+    /// Whether it is about one project alone.
     is_alone: bool,
     names: &'a PageNames,
 }
@@ -105,7 +109,7 @@ struct PageSettings<'a> {
 impl PageSettings<'_> {
     /// What stands already of what a finding would have set.
     fn stands(&self, finding: &BillFinding) -> Result<Option<StandingSetting>> {
-        let clients = KnownLevers { levers: self.levers, versions: self.page.clients(finding) };
+        let clients = LeversOfClients { levers: self.levers, versions: self.page.clients(finding) };
         if let Some(project) = finding.project() {
             let own = self.places.get(project).and_then(|places| self.user.below_project(places));
             let there = own.and_then(|own| one(finding, &own, clients).ok());
@@ -155,6 +159,7 @@ impl PageSettings<'_> {
     }
 }
 
+/// What is to be set.
 fn sets(finding: &BillFinding) -> &[Assignment] {
     if finding.sets.is_empty() { &finding.part_sets } else { &finding.sets }
 }
@@ -176,7 +181,11 @@ pub fn unread(page: &Page, why: &str) -> BTreeMap<String, StandingSetting> {
         .collect()
 }
 
-fn one(finding: &BillFinding, layers: &SettingsLayers, clients: KnownLevers<'_>) -> Result<Option<StandingSetting>> {
+fn one(
+    finding: &BillFinding,
+    layers: &SettingsLayers,
+    clients: LeversOfClients<'_>,
+) -> Result<Option<StandingSetting>> {
     if !finding.spared_by.is_empty() {
         return spared(finding, layers, clients);
     }
@@ -226,7 +235,11 @@ fn keys(finding: &BillFinding, lever: &Lever) -> Vec<KeyPath> {
 }
 
 /// Whether all is set that spares it by now.
-fn spared(finding: &BillFinding, layers: &SettingsLayers, clients: KnownLevers<'_>) -> Result<Option<StandingSetting>> {
+fn spared(
+    finding: &BillFinding,
+    layers: &SettingsLayers,
+    clients: LeversOfClients<'_>,
+) -> Result<Option<StandingSetting>> {
     let mut all: Vec<HeldLever<'_>> = Vec::new();
     for set in &finding.spared_by {
         match held(layers, clients.levers, (&set.lever, &set.value))? {

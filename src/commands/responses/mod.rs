@@ -1,5 +1,6 @@
-//! Recorded responses, from telemetry of the live pipeline or from logs as they would have been recorded: summed up, or
-//! replayed. Telemetry's pseudonyms of MCP servers are matched with names in configuration and lake.
+//! Recorded responses, wherever they come from: the telemetry of the live pipeline, or the logs as they would have been
+//! recorded. Either can be summed up, and replayed under another configuration. Telemetry names MCP servers by
+//! pseudonyms: names that stand in the configuration or in the lake tell which is whose.
 
 pub mod input_report;
 
@@ -59,7 +60,8 @@ impl<'a> Wanted<'a> {
 }
 
 impl Responses {
-    /// What the live pipeline recorded. An error if a data file does not fit, or telemetry does not hold what is asked.
+    /// What the live pipeline recorded. An error if a data file does not fit, or the command line asks for what
+    /// telemetry does not hold.
     pub fn from_telemetry(wanted: &Wanted<'_>, context: &mut Context<'_>) -> Result<Self> {
         if wanted.input.project.is_some() {
             return Err(Error::usage("telemetry does not know projects").hint("--project works with logs only"));
@@ -79,7 +81,8 @@ impl Responses {
         Self::new(wanted, data, words, log, ResponseOrigin::Telemetry(Box::new(telemetry)), pool)
     }
 
-    /// What the live pipeline would have recorded. An error if no log is found, or a data file does not fit.
+    /// What the live pipeline would have recorded for the logs. An error if no log can be found, or a data file does
+    /// not fit.
     pub fn from_logs(wanted: &Wanted<'_>, context: &mut Context<'_>) -> Result<Self> {
         let tier = vocabularies(wanted.settings, None);
         let detail = (tier, Some(TimelineDetail::VALUES));
@@ -108,6 +111,7 @@ impl Responses {
         Ok(Self { models, ..responses })
     }
 
+    /// Responses that are not summed up yet.
     fn new(
         wanted: &Wanted<'_>,
         data: Data,

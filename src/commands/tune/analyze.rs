@@ -99,16 +99,15 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     let mut found = settle(&view, &precedence, judge_events(&observed, &coverage, &responses.data, &view, &asked)?);
     whose.tell(&mut found);
     prefetching::gate_refreshed(&file, &view, &mut responses, later.as_ref(), &mut found)?;
-    let judged_on = later.as_ref().unwrap_or(&responses.log);
-    let judged_on = (judged_on, &responses.input(judged_on));
-    let (mut gate, mut judged) = ProposalGate::pass(&file, &effective.settings, &responses, judged_on, found.clone())?;
+    let judged_on = responses.laid_out(later.as_ref().unwrap_or(&responses.log));
+    let (mut gate, mut judged) = ProposalGate::pass(&file, &effective.settings, &responses, &judged_on, found.clone())?;
     // What was predicted in the weeks of the past has to have come true.
     if later.is_some() && judged.iter().any(|finding| finding.effect.is_some() && finding.proposed().is_some()) {
         let rows = effects::of_pipeline(&file, &responses, &context.pseudonyms)?;
         if effects::hold_broken(&mut judged, &rows) {
             // What added nothing beside what is held now may do so without it.
             effects::hold_broken(&mut found, &rows);
-            (gate, judged) = ProposalGate::pass(&file, &effective.settings, &responses, judged_on, found)?;
+            (gate, judged) = ProposalGate::pass(&file, &effective.settings, &responses, &judged_on, found)?;
         }
     }
     whose.hold_what_does_not_pay(&mut judged);

@@ -1,4 +1,5 @@
-//! `devboy tune claude-settings`: levers tried on the logs, judged by the rules, written as a diff of the settings.
+//! `devboy tune claude-settings`: try what Claude Code could be set to on the logs, let the rules speak, write its settings as
+//! a diff.
 
 use std::path::{Path, PathBuf};
 

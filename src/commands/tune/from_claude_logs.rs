@@ -47,6 +47,7 @@ use crate::shell::window;
 use crate::whatif::calibration::{self, Calibration, calibrate};
 use crate::whatif::sim::sizes::SizeRules;
 
+/// The data file of the planner.
 const PLANNER: &str = "planner.toml";
 /// What a file is worth that only names things.
 const NO_TOKENS: &str =
@@ -84,6 +85,7 @@ pub struct Args {
 /// Everything the rules read, mined.
 #[derive(Default, Serialize, Deserialize)]
 struct MinedLogs {
+    /// Names of the tools in the rows below.
     names: Vec<String>,
     overview: Overview,
     models: Vec<ModelUse>,
@@ -156,6 +158,7 @@ fn recalled(args: &Args, file: &SettingsFile, input: &mut Input) -> Result<Mined
     Ok(mined)
 }
 
+/// What the rules say that were asked for.
 fn judged(args: &Args, mined: &MinedLogs, whose: &Whose, view: &View<'_>, input: &mut Input) -> Result<Vec<Finding>> {
     let fields = if args.fields { mine_fields::of_input(input)?.fields } else { Vec::new() };
     let numbers = input.data.parsed::<PlannerThresholds>(PLANNER)?;
@@ -210,6 +213,7 @@ fn mine(input: &mut Input, numbers: Option<&bounds::FollowUpThresholds>, file: &
     Ok(MinedLogs { prefetching: Some(prefetching?), ..mined? })
 }
 
+/// What was used, and how often.
 fn used(input: &Input, history: &History, names: &Names) -> Result<MinedLogs> {
     Ok(MinedLogs {
         overview: Overview::of(history),
@@ -227,6 +231,7 @@ fn measure(input: &mut Input) -> Result<Calibration> {
     Ok(calibrate(&input.timeline(TimelineDetail::COUNTED)?, &rules))
 }
 
+/// Classifies every session with the published thresholds.
 fn classify(sessions: &mut [SessionUse]) {
     for session in sessions {
         session.class = classify_agent(session.calls, session.read_calls, session.compactions).into_str();
@@ -268,6 +273,7 @@ fn show(
     told.map_or(Ok(()), |found| show_calibration(args, found, context))
 }
 
+/// What was measured, and how far the estimators are from it.
 fn show_calibration(args: &Args, found: &Calibration, context: &mut Context<'_>) -> Result<()> {
     let form = args.asked.output.form();
     writeln!(context.out, "\n# what came in within a turn without thinking, against what was billed for it:")?;

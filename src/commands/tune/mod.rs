@@ -80,6 +80,7 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     }
 }
 
+/// Tunes what is there.
 fn both(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     if args.asked.output.form() != TableFormat::Table {
         return Err(Error::usage("`devboy tune` alone reports about two files, as text only")
@@ -96,6 +97,7 @@ fn both(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     Ok(worse(pipeline?, settings?))
 }
 
+/// The configuration of the pipeline, if anything reads it.
 fn pipeline(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     let path = config_path(None, context)?;
     let write = WriteArgs { output: None, dry_run: args.dry_run, check: args.check, explain: args.explain };

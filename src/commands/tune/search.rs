@@ -97,6 +97,7 @@ struct Searched<'a> {
     file: &'a SettingsFile,
     view: &'a View<'a>,
     precedence: &'a KeyOwners,
+    /// Another one, to be judged beside it.
     against: Option<&'a Settings>,
 }
 

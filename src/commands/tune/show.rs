@@ -86,7 +86,8 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Tells of wrong value models: no probabilities, circles of prerequisites, blocks that hide shipped links.
+/// Tells what is wrong with the value models of `[tools]`: probabilities that are none, circles of prerequisites, blocks
+/// that hide shipped links without a list of their own.
 fn warn_models(file: &SettingsFile, context: &mut Context<'_>) -> Result<()> {
     let annotations = Annotations::load(&Data::default())?;
     let tools = file.get(&KeyPath::from(["tools"]));

@@ -58,6 +58,7 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<()> {
     Ok(())
 }
 
+/// An entry that is taken back.
 struct Undo<'u> {
     args: &'u Args,
     target: &'u UndoTarget,
@@ -104,6 +105,7 @@ impl Undo<'_> {
         }
     }
 
+    /// What there is to say besides the changes.
     fn conclude(&self, context: &mut Context<'_>) -> Result<()> {
         let Self { args, target, entry, reversal } = self;
         let (err, id, path) = (&mut context.err, &entry.id, target.path.shown());

@@ -188,6 +188,7 @@ fn checks_arguments(args: &Args, row: &StackRow) -> bool {
     row.stack.has(Policy::ArgCheck) && (row.is_named || !args.setting.tool_catalog.is_empty())
 }
 
+/// Args of which nothing would come.
 fn check(args: &Args, rows: &[StackRow]) -> Result<()> {
     let asks = rows.iter().any(|row| row.stack.asks_for_tools());
     let about_tools =

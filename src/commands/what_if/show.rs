@@ -1,4 +1,5 @@
-//! Shows reports of policies as asked for: with people's own names, or with letters in what is shared.
+//! Shows the reports of policies in the form that was asked for: projects and sessions under the names that people
+//! know, in what is shared by letters.
 
 use std::collections::BTreeMap;
 

@@ -32,7 +32,8 @@ impl<'e> BillEvidence<'e> {
 }
 
 impl Settable<'_> {
-    /// A case that says so: what to do, and the same where it holds in parts of one kind only (`{parts}` stands for them).
+    /// A case that says so: what to do, and the same where it holds in parts of one kind only, by kind (`{parts}` stands for
+    /// their names).
     pub fn case(&self, evidence: &BillEvidence<'_>, value: &str, case: Case) -> Case {
         let value = value.parse::<i64>().map_or_else(|_| json!(value), |number| json!(number));
         let advice = |file: &str, groups: &[Vec<&Lever>], is_for_all| {

@@ -15,7 +15,7 @@ pub struct Loser {
     pub name: String,
     /// Cost of it over that of the log, less one.
     pub change: f64,
-    /// Both ends of its 95 % interval over sessions.
+    /// Lower end of its 95 % interval over sessions.
     pub lower: f64,
     pub upper: f64,
     pub sessions: u64,

@@ -49,6 +49,7 @@ fn case(
     })
 }
 
+/// The kind of thread that a loss happened to.
 fn thread_kind(evidence: &BillEvidence<'_>, loss: &Loss) -> ThreadKind {
     let timeline = &evidence.workload.timeline;
     ThreadKind::of(timeline.chain(timeline.request(loss.request).chain).place)

@@ -20,6 +20,7 @@ const KINDS: &[fn(&BillEvidence<'_>, &mut CarriedCosts<'_>) -> Vec<Parts>] = &[c
 /// Some parts, with the case that they are.
 struct Parts {
     case: Case,
+    /// The items that were asked about.
     items: Vec<PartItem>,
 }
 
@@ -72,7 +73,8 @@ fn case(Parts { mut case, items }: Parts, costs: &[Costs], whole: &BTreeMap<(u32
     (!case.counts.is_empty()).then_some(case)
 }
 
-/// Calls that the sheet names by how they ended (failed, or brought what was there already), each by its tool.
+/// Calls that failed, and readings of what was there already: those that the sheet names, by how their calls ended, each by
+/// the tool that was called.
 fn calls(evidence: &BillEvidence<'_>, carried: &mut CarriedCosts<'_>) -> Vec<Parts> {
     let timeline = &evidence.workload.timeline;
     let outcomes = outcomes(timeline);
@@ -112,6 +114,7 @@ fn images(evidence: &BillEvidence<'_>, carried: &mut CarriedCosts<'_>) -> Vec<Pa
     vec![Parts::of([&section.id, &section.what, &section.advice], "content", &["tool"], items.into_values())]
 }
 
+/// How many images a block holds.
 fn images_of(block: &Block) -> u64 {
     if block.kind == BlockKind::Media { 1 } else { block.media.into() }
 }

@@ -52,7 +52,7 @@ pub struct BillFinding {
     /// Dollars of the input where it holds.
     pub before_usd: f64,
     pub saved_usd: f64,
-    /// Both ends of the 95 % interval of that over sessions.
+    /// Lower end of the 95 % interval of that over sessions.
     pub lower_usd: f64,
     pub upper_usd: f64,
     /// Sessions where it holds.
@@ -92,7 +92,7 @@ pub struct Waited {
     pub seconds: f64,
     /// On a day with requests.
     pub seconds_a_day: f64,
-    /// Both ends of its 95 % interval over sessions.
+    /// Lower end of its 95 % interval over sessions.
     pub lower: f64,
     pub upper: f64,
 }
@@ -148,6 +148,7 @@ pub struct FindingPart {
     pub share: f64,
 }
 
+/// One look at a case.
 struct Look {
     whole: Cell,
     parts: Vec<Cell>,
@@ -363,8 +364,7 @@ fn largest(evidence: &BillEvidence<'_>, case: &Case, inside: &Inside) -> Vec<InS
 /// Sessions and models in which a case holds.
 type Inside = Vec<(u32, Sym)>;
 
-/// Where a case holds: everywhere (also where somebody `waited`), else in the parts of the first kind of which some are
-/// clear. None where it holds nowhere.
+/// Where a case holds: everywhere, else in the parts of the first kind of which some are clear. None where it holds nowhere.
 fn scope(
     evidence: &BillEvidence<'_>,
     places: &RequestParts<'_>,

@@ -1,5 +1,4 @@
-//! The sheet `rules/findings.toml`: numbers of the first page, and the words of its findings. Of each, `id` is the name, `what`
-//! says what happens, `do` what to do, and `so` what comes of what is set.
+//! The sheet `rules/findings.toml`: numbers of the first page, and the words of its findings.
 
 use serde::Deserialize;
 
@@ -113,7 +112,9 @@ pub struct LongResult {
 #[serde(rename_all = "snake_case")]
 pub enum ResultOf {
     Bash,
+    /// Tools of MCP servers.
     Mcp,
+    /// Readings of files.
     Read,
 }
 

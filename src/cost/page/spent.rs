@@ -15,6 +15,7 @@ use crate::whatif::sim::cost::{Cost, Spent};
 use crate::whatif::sim::figures::UnloggedCalls;
 use crate::whatif::sim::unlogged::unlogged;
 
+/// Nano-dollars of a dollar.
 const NANO: f64 = 1e9;
 
 /// The day of requests without a time.

@@ -1,5 +1,5 @@
-//! An outline as a graph: from its start to its end every path is a selection of nodes, and costs what they do, heads and
-//! hints included.
+//! An outline as a graph: from its start to its end every path is a selection of nodes, and costs what their text
+//! costs, heads and hints included.
 
 use crate::facts::knapsack::Choice;
 use crate::facts::outline::{CUT, Outline, OutlinePart, Tail};

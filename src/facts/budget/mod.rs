@@ -1,7 +1,8 @@
 //! The most that a body can say in a given number of tokens.
 //!
-//! A body that fits as it is, or in some format, is written that way. Else it is taken apart, some nodes are left out, and a
-//! hint stands where they were that counts lines, or members and elements of JSON. The budget holds for the whole text.
+//! A body that fits as it is, or in some format, is written that way. Else it is taken apart, some nodes are left out,
+//! and a hint stands where they were that counts lines, or members and elements of JSON. The budget holds for the text
+//! that comes out, counted as a whole.
 
 mod graph;
 mod price;
@@ -31,7 +32,8 @@ pub struct BudgetRequest<'a> {
     pub showing: Showing,
     /// Tokens that the result may take, hints included.
     pub budget: u64,
-    /// The call that returns what is left out, such as `get_issues(page=2)`. Without one nothing can be left out.
+    /// The call that returns what is left out, such as `get_issues(page=2)`. Without one nothing can be left out: a
+    /// hint that cannot be acted upon is never given.
     pub signature: Option<&'a str>,
     /// Formats in which the body or its nodes may be written.
     pub formats: &'a [&'a Format],

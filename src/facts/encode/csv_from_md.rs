@@ -7,8 +7,8 @@ use crate::facts::cell::{FENCE_BYTES_MIN, fence_for, longest_fence, read_field, 
 use crate::facts::encode::{Format, FormatFamily, Meaning, Params, Subject};
 use crate::facts::markdown::{Document, MarkdownPart, PipeTable};
 
-/// Comma, quotes doubled, LF line ends, header first. The info string of a fence is `csv`, with a letter per column if any is
-/// aligned.
+/// Comma, quotes doubled, LF line ends, header first. The info string of a fence is `csv`, followed by one letter per
+/// column if any column is aligned.
 pub const FORMAT: Format =
     Format { id: "csv_from_md", family: FormatFamily::Published, by_depth: false, encode, decode };
 
@@ -94,7 +94,7 @@ fn read_info(info: &str, columns: usize) -> Option<Vec<Alignment>> {
 
 fn write_records(table: &PipeTable, out: &mut String) {
     let rows = table.rows.iter();
-    rows.for_each(|row| write_record(row.iter().map(String::as_str), &[',', '"', '\n', '\r'], out));
+    rows.for_each(|row| write_record(row.iter().map(String::as_str), [',', '"', '\n', '\r'], out));
 }
 
 /// Reads records that all end with LF; none if a quote stands where none belongs.

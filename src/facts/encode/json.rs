@@ -1,4 +1,5 @@
-//! JSON without white space: what a body costs before any better format is tried. And over several lines: only to compare with.
+//! JSON without white space: what a body costs before any better format is tried. And over several lines: only something
+//! to compare with, since savings against it are easily large.
 
 use crate::facts::encode::{Format, FormatFamily, Meaning, Params, Subject};
 use crate::facts::json_tree::Json;

@@ -1,4 +1,5 @@
-//! A JSON object around one main array of objects: its other members as `key: value` lines, then the array as a pipe table.
+//! A JSON object around one main array of objects: its other members as `key: value` lines, then the array under its key
+//! as a pipe table.
 //!
 //! The published router knows it as `deep_mckp_inner_table`, the published templates as `deep_mckp_with_inner_table`.
 

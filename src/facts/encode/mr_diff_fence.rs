@@ -1,4 +1,5 @@
-//! A JSON object with an array `diffs`: its other members as lines, then every diff under a heading of its own in a fence.
+//! A JSON object with an array `diffs`: its other members as lines, then every diff under a heading of its own in a fence,
+//! where line breaks and quotes need no escapes.
 //!
 //! ````text
 //! title: Example

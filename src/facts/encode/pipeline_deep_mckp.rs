@@ -1,10 +1,10 @@
 //! A JSON value taken apart as deep as it pays: every node is written in the form that costs least, and the forms nest.
 //!
-//! An object is lines `key: value`, its members one blank deeper than itself; `key:` alone is `null`, and a number stands
-//! right behind the colon, where a blank would cost a token. An array is items `- value`, or a table of its objects: CSV in a
-//! fence, or pipes. A text of several lines stands as it is in a fence; one that is itself JSON is written as the value that
-//! it spells, behind `!json`. Whatever is not worth it, or too deep, is compact JSON or a bare text, spelled as in
-//! [`crate::facts::cell`].
+//! An object is lines `key: value`, its members one blank deeper than itself; `key:` alone is `null`, and a number
+//! stands right behind the colon, where a blank would cost a token. An array is items `- value`, or a table of its
+//! objects: CSV in a fence, or pipes. A text of several lines stands as it is in a fence; one that is itself JSON is
+//! written as the value that it spells, behind `!json`. Whatever is not worth any of this, or lies deeper than asked
+//! for, is compact JSON or a bare text, spelled as in [`crate::facts::cell`].
 
 use std::cell::Cell;
 
@@ -64,7 +64,8 @@ struct DeepWriter<'a> {
 }
 
 impl DeepWriter<'_> {
-    /// What is written behind the colon of a key or the dash of an item, line feed included. `level` is that of the line.
+    /// What is written behind the colon of a key or the dash of an item, line feed included. `level` is that of the
+    /// line.
     fn value(&self, value: &Json, level: usize, behind: char) -> CostedText {
         let inline = inline(value, behind);
         let more = match value {
@@ -321,8 +322,9 @@ const KINDS: [TokenKind; 256] = {
     kinds
 };
 
-/// About how many tokens a text is, as far as its forms differ in it: a token for a word, three digits, two marks or a line
-/// break. One blank belongs to the word or mark behind it, but not to a number; a line break to the mark before it.
+/// About how many tokens a text is, as far as its forms differ in it: a token for a word, three digits, two marks or a
+/// line break. One blank belongs to the word or mark behind it, but not to a number; a line break to the mark before
+/// it.
 fn estimate(text: &str) -> usize {
     let (mut tokens, mut before, mut blanks) = (0, TokenKind::Break, 0);
     let mut rest = text.as_bytes();

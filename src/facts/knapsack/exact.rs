@@ -52,7 +52,8 @@ pub struct Core<'a> {
     price: Price,
     critical: u32,
     room: i128,
-    /// The point of each class with most surplus; of several the one that the relaxation has: costs start near the budget.
+    /// The point of each class with most surplus; of several the one that the relaxation has, so that the costs start
+    /// near the budget.
     best: Vec<u32>,
     best_cost: i128,
     best_surplus: i128,
@@ -71,14 +72,24 @@ impl<'a> Core<'a> {
         let best: Vec<u32> = problem.classes().zip(&relaxed.pick.points).filter_map(of_class).collect();
         let best_cost = best.iter().map(|&index| i128::from(problem.point(index).cost)).sum();
         let best_surplus = best.iter().map(|&index| price.surplus(problem.point(index))).sum();
-        let (critical, room, trace) = (relaxed.critical.class, problem.room.into(), vec![(0, 0, 0)]);
-        Self { problem, price, critical, room, best, best_cost, best_surplus, found, trace }
+        Self {
+            problem,
+            price,
+            critical: relaxed.critical.class,
+            room: problem.room.into(),
+            best,
+            best_cost,
+            best_surplus,
+            found,
+            trace: vec![(0, 0, 0)],
+        }
     }
 
     /// The best pick that was found, and the bound that was proven for any other.
     pub fn improve(mut self, bound: u128) -> (Vec<u32>, u128) {
         let (mut deviations, steps) = self.deviations();
-        // Among equals the relaxation took classes in order: to both sides of the critical one there is something to change.
+        // Among equals the relaxation took classes in order: to both sides of the critical one there is something to
+        // change.
         deviations.sort_unstable_by_key(|of| (of.loss_min, of.class.abs_diff(self.critical), of.class));
         let mut states = vec![State { cost: self.best_cost, loss: 0, trace: 0 }];
         self.note(&states);
@@ -162,7 +173,8 @@ impl<'a> Core<'a> {
         self.best_surplus - state.loss + self.price.numerator * state.cost
     }
 
-    /// Keeps the best state within the budget, if it is better than what was found. States are sorted by cost and value.
+    /// Keeps the best state within the budget, if it is better than what was found. States are sorted by cost and
+    /// value.
     fn note(&mut self, states: &[State]) {
         let within = states.partition_point(|state| state.cost <= self.room);
         let Some(state) = within.checked_sub(1).map(|last| states[last]) else { return };

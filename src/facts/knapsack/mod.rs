@@ -1,5 +1,5 @@
-//! The multiple-choice knapsack: one option of every class, the most value that a budget allows, and how much better another
-//! pick could be.
+//! The multiple-choice knapsack: one option of every class, the most value that a budget allows, and a proof of how
+//! much better any other pick could be.
 //!
 //! Three steps, each of which may end the work. (1) Options that another one beats are dropped, and the rest of each
 //! class is walked along its upper hull, best value per cost first, until the budget binds: the optimum of the linear
@@ -112,8 +112,13 @@ impl Problem {
         let base_cost = classes.iter().try_fold(0_u64, |sum, class| sum.checked_add(cheapest(class)?))?;
         let room = budget.checked_sub(base_cost)?;
         let options = classes.iter().map(Vec::len).sum();
-        let (points, ends) = (Vec::with_capacity(options), Vec::with_capacity(classes.len()));
-        let mut problem = Self { points, ends, base_cost: base_cost.into(), base_value: 0, room };
+        let mut problem = Self {
+            points: Vec::with_capacity(options),
+            ends: Vec::with_capacity(classes.len()),
+            base_cost: base_cost.into(),
+            base_value: 0,
+            room,
+        };
         let mut order = Vec::new();
         classes.iter().for_each(|class| problem.add(class, &mut order));
         Some(problem)
@@ -200,7 +205,8 @@ impl Problem {
         Step { class, from, to, cost: there.cost - here.cost, value: there.value - here.value }
     }
 
-    /// Takes steps, best value per cost first, until one does not fit; `None` if all do. They are sorted only as far as needed.
+    /// Takes steps, best value per cost first, until one does not fit; `None` if all do. The steps are only sorted as
+    /// far as it takes to find that one.
     fn relax(&self, steps: &mut [Step]) -> Option<Relaxed> {
         let (mut taken, mut end, mut room_left) = (0, steps.len() + 1, self.room);
         while end - taken > 1 {
@@ -220,7 +226,8 @@ impl Problem {
         Some(Relaxed { pick, room_left, critical, taken, bound })
     }
 
-    /// The better of: the relaxation's whole steps and whatever still fits; the best single option. At least half the optimum.
+    /// The better of: the relaxation's whole steps and whatever still fits; the most valuable single option. It is
+    /// worth at least half of the optimum.
     fn fill(&self, steps: &mut [Step], relaxed: &Relaxed) -> Pick {
         let mut pick = relaxed.pick.clone();
         let mut room_left = relaxed.room_left;

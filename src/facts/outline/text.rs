@@ -196,7 +196,8 @@ impl TextBlock {
 }
 
 impl OutlineBlockKind {
-    /// A heading is one that starts with `#`: a line of dashes below a text is how tools separate results.
+    /// A heading is one that starts with `#`: a text above a line of dashes is one too, but that is how tools separate
+    /// their results.
     fn of(event: &Event<'_>, text: &str) -> Self {
         match event {
             Event::Start(Tag::Heading { level, .. }) if text.trim_start().starts_with('#') => {

@@ -173,9 +173,9 @@ macro_rules! space {
 
 /// What distinguishes the two patterns.
 struct SplitPattern {
-    /// Whether words are divided by case. The pattern that does it (o200k_base) also counts marks among the letters, adds
-    /// slashes to line breaks after symbols, makes a contraction part of its word, and cuts white space behind line breaks
-    /// even at the end.
+    /// Whether words are divided by case. The pattern that does it (o200k_base) also counts marks among the letters,
+    /// adds slashes to line breaks after symbols, makes a contraction part of its word, and cuts white space after its
+    /// last line break even where the text ends.
     by_case: bool,
 }
 
@@ -216,9 +216,7 @@ impl SplitPattern {
 
             (Apostrophe, CharClass::LowerS | CharClass::UpperS)
             | (ApostropheLowerR | ApostropheUpperR, CharClass::LowerE | CharClass::UpperE)
-            | (ApostropheLowerL | ApostropheUpperL, CharClass::LowerL | CharClass::UpperL) => {
-                Complete as PackedStep | if self.by_case { UNCUT } else { 0 }
-            }
+            | (ApostropheLowerL | ApostropheUpperL, CharClass::LowerL | CharClass::UpperL) => self.contraction(),
             (Apostrophe, CharClass::LowerR) => ApostropheLowerR as PackedStep,
             (Apostrophe, CharClass::UpperR) => ApostropheUpperR as PackedStep,
             (Apostrophe, CharClass::LowerL) => ApostropheLowerL as PackedStep,
@@ -295,6 +293,10 @@ impl SplitPattern {
             CharClass::Space => PieceState::Space,
             CharClass::Newline => PieceState::Break,
         }
+    }
+
+    const fn contraction(&self) -> PackedStep {
+        if self.by_case { PieceState::Complete as PackedStep | UNCUT } else { PieceState::Complete as PackedStep }
     }
 }
 

@@ -79,8 +79,8 @@ fn build_hash() -> Result<u64> {
     Ok(hash)
 }
 
-/// A vocabulary as merges. Its tokens are known by their bytes: merged with tokens of lower rank, these end as the two that it
-/// joins.
+/// A vocabulary as merges. Its tokens are known by their bytes: merged with the tokens of lower rank, these end as two
+/// parts, and the token joins the two.
 fn merges(vocabulary: &CoreBPE) -> Result<Vec<u8>> {
     let mut table = Vec::new();
     let mut token_of_byte = [0; 256];

@@ -1,4 +1,5 @@
-//! The classes of characters that the splitting patterns tell apart. The build script, which works them out, uses it too.
+//! The classes of characters that the splitting patterns tell apart. The build script uses this file too: it works out
+//! the class of every character.
 
 /// Class of a character. The letters of the contractions (`'s`, `'re`, …) have classes of their own.
 #[derive(Clone, Copy)]

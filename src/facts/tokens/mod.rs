@@ -1,6 +1,8 @@
-//! Token counts, exact for the two published vocabularies: text is split by its pattern, and the bytes of pieces are merged.
+//! Token counts, exact for the two published vocabularies: text is split into pieces by the vocabulary's pattern, and
+//! the bytes of each piece are merged to tokens.
 //!
-//! Almost every piece has been seen before, so most time goes into splitting ([`splitter`]) and looking up ([`PieceCache`]).
+//! Almost every piece has been seen before, so nearly all the time goes into splitting ([`splitter`]) and looking up
+//! ([`PieceCache`]).
 
 pub(crate) mod automaton;
 mod class;
@@ -19,11 +21,11 @@ use crate::facts::tokens::splitter::Splitter;
 ///
 /// Names of special tokens (`<|endoftext|>`) are ordinary text.
 ///
-/// Counts add up, `count(a + b) == count(a) + count(b)`, if `a` ends in a line break and `b` begins with a character other than
-/// white space and `/`, or with white space that holds no line break before such a character or a `/`. So any two lines may be
-/// counted apart of which the second begins with a number, indented or not, whatever the first one is. They also add up at a
-/// [`last_cut`]. Elsewhere counts need not add up: several line breaks are often one token, o200k_base may join a `/` to the
-/// line break before it, and cl100k_base joins white space that ends the text to the line break before it.
+/// Counts add up, `count(a + b) == count(a) + count(b)`, if `a` ends in a line break and `b` begins with a character
+/// other than white space and `/`, or with white space that holds no line break before such a character or a `/`. So
+/// any two lines may be counted apart of which the second begins with a number, indented or not, whatever the first one
+/// is. They also add up at a [`last_cut`]. Elsewhere counts need not add up: several line breaks are often one token, o200k_base may join a `/` to the line
+/// break before it, and cl100k_base joins white space that ends the text to the line break before it.
 pub struct Counter {
     splitter: Splitter,
     merges: &'static Merges,
@@ -31,7 +33,8 @@ pub struct Counter {
 }
 
 impl Counter {
-    /// A counter for a vocabulary; the ratio has none, and gets that of `o200k_base`. The first reads it (milliseconds).
+    /// A counter for a vocabulary; the ratio has none, and gets that of `o200k_base`. The first one in the process reads the
+    /// vocabulary (some milliseconds).
     pub fn new(vocabulary: Bpe) -> Self {
         let (pattern, merges) = match vocabulary {
             Bpe::O200kBase | Bpe::Heuristic => (&automaton::O200K_BASE, &merges::O200K_BASE),
@@ -45,7 +48,8 @@ impl Counter {
         self.count_part(text, 0..text.len())
     }
 
-    /// Tokens of a part of a text, counted as if nothing stood around it: the bytes behind it only help to look pieces up.
+    /// Tokens of a part of a text, counted as if nothing stood around it: the bytes behind it only help to look its
+    /// last pieces up quickly.
     pub fn count_part(&mut self, text: &str, part: Range<usize>) -> u64 {
         let Self { splitter, merges, cache } = self;
         let bytes = &text.as_bytes()[part.start..];

@@ -1,4 +1,5 @@
-//! Cuts text into the pieces within which tokens are merged, by the class of every character (a table of the build script's).
+//! Cuts text into the pieces within which tokens are merged, by the class of every character: from the table that the
+//! build script writes.
 
 use crate::facts::tokens::automaton::{Automaton, Position};
 

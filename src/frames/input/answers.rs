@@ -1,4 +1,5 @@
-//! What is worked out of an input, answers that the lake remembers, and the texts behind pseudonyms, from the logs on disk.
+//! What is worked out of an input, answers that the lake remembers, and the texts behind pseudonyms, as the logs on disk have
+//! them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::RangeInclusive;
@@ -126,7 +127,8 @@ impl Input {
 /// The years whose days tell time zones apart: no log is older, and rules of summer time repeat.
 const YEARS: RangeInclusive<i16> = 2020..=2040;
 
-/// What the clocks of a time zone show, in seconds from UTC at the start of each month. Zones may have no name, or change.
+/// What the clocks of a time zone show, in seconds from UTC at the start of each month. A zone may have no name,
+/// and what a name stands for may change.
 pub fn offsets(zone: &TimeZone) -> Vec<i32> {
     let months = YEARS.flat_map(|year| (1..=12).map(move |month| date(year, month, 1)));
     let starts = months.filter_map(|day| day.to_zoned(TimeZone::UTC).ok());
@@ -174,7 +176,8 @@ impl Input {
         self.look_in(likely, HEAD_BYTES, &mut found);
         wanted.retain(|id| !found.texts.contains_key(id));
         let mut all_named = self.look_through(&files, HEAD_BYTES, wanted.clone(), &mut found);
-        // Several sessions may be in one log. A missing name is mostly that of a deleted log: do not read all others.
+        // Several sessions may be in one log. Where logs are deleted, a name that is missing is mostly theirs: it is not worth
+        // reading all others for it.
         if !all_named && self.kept() == 0 {
             wanted.retain(|id| !found.texts.contains_key(id));
             let is_longer = |file: &&LogFile| file.bytes > HEAD_BYTES || file.packing != Packing::Plain;

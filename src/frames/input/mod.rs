@@ -1,4 +1,5 @@
-//! What a question works on: which logs, what is known of them, and the rows behind it, loaded only when somebody needs them.
+//! What a question works on: which logs, what is known of them, and the rows behind it, loaded only when somebody needs
+//! them.
 
 pub mod answers;
 pub mod timeline;
@@ -64,7 +65,8 @@ pub struct InputRequest<'a> {
     pub lake: Option<PathBuf>,
     /// The vocabularies in which the facts about bodies are wanted, one bit each, 0 for none.
     pub tier: u8,
-    /// How [`Input::timeline`] will be asked for, if it will: standard input can be read once, others need not be read twice.
+    /// In what detail [`Input::timeline`] will be asked for, if it will: standard input can be read only once, and other logs
+    /// need not be read twice.
     pub timeline: Option<TimelineDetail>,
     /// Whether progress may be shown.
     pub progress: bool,
@@ -74,7 +76,8 @@ pub struct InputRequest<'a> {
     pub stdin: &'a mut dyn Read,
 }
 
-/// What a reading of logs takes down besides what every question needs. What is left out is read again for whoever asks.
+/// What a reading of logs takes down besides what every question needs. What it leaves out is read again for whoever asks for
+/// it all the same.
 #[derive(Clone, Copy, Default)]
 pub(super) struct TakenDown {
     /// What results list and calls are given: asked for where calls are looked at, and hardly ever beside a timeline.
@@ -104,6 +107,7 @@ pub struct Input {
     pub data: Data,
     pub pool: rayon::ThreadPool,
     pub(super) lake: Option<Lake>,
+    /// Names what makes rows and facts.
     maker: Maker,
     /// What is taken down of logs as they are read, besides what every question needs.
     pub(super) taken_down: TakenDown,
@@ -309,7 +313,8 @@ impl Input {
             directories.filter(|(_, name)| wanted.as_ref().is_none_or(|wanted| name.contains(wanted.as_str()))).unzip();
         let on_disk: Vec<_> = known.files.into_iter().filter(|file| inside.contains(&file.path)).collect();
         let tally = SyncTally::of(&on_disk);
-        // The project of a deleted log is known by its pseudonym only: that of a project still there, or of all asked for.
+        // The project of a deleted log is known by its pseudonym only: that of a project that is still there, or of all that was
+        // asked for.
         let names: IdSet<Id> = names.iter().chain(&wanted).map(|name| Id::pseudonym(name.as_bytes())).collect();
         let named = |stored: &StoredSource| wanted.is_none() || names.contains(&stored.directory);
         let kept = known.kept.into_iter().filter(named);

@@ -1,4 +1,5 @@
-//! The timeline of an input: for policies and calibrations, with the rows where these are read anew, and kept in the lake.
+//! The timeline of an input: made for policies and calibrations, together with the rows where these are read anew, and kept in
+//! the lake.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -43,7 +44,8 @@ const RULES: &str = "timeline.toml";
 pub struct TimelineDetail {
     /// The tokens of each block in all vocabularies: they take longer than all the rest, and few questions need them.
     pub tokens: bool,
-    /// The words of what people and the model wrote: they are a third of the rows, and only questions about tools need them.
+    /// The words of what people and the model wrote: they are a third of the rows, and only questions about tools need
+    /// them.
     pub words: bool,
     /// The values of calls and results, for whoever asks for [`Input::values`] as well.
     pub values: bool,
@@ -58,6 +60,7 @@ impl TimelineDetail {
 
 /// What makes the rows of timelines.
 struct TimelineMakers {
+    /// Whether tokens are wanted.
     counted: bool,
     /// Of rows with tokens.
     full: Id,
@@ -147,7 +150,7 @@ impl Input {
         Ok(())
     }
 
-    /// Names what makes rows without and with tokens: how logs are read, the data files, the version of the table, and what
+    /// Names what makes rows without and with tokens: how logs are read, the data files, and the version of the table; and what
     /// stands beside logs.
     fn timeline_makers(&self, counted: bool) -> Result<TimelineMakers> {
         let texts = [self.data.text("logs.toml")?, self.data.text("endpoints.toml")?, self.data.text(RULES)?].concat();

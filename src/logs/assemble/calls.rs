@@ -20,7 +20,8 @@ pub(super) struct Canonical<'a> {
     pub(super) answer_rank: AnswerRank<'a>,
 }
 
-/// Own records before progress records, the file of the call first, older files before younger ones, the last in a file.
+/// A record of its own before a progress record, the file of the call before others, older files before younger ones,
+/// the last of several in a file.
 pub(super) type AnswerRank<'a> = (bool, bool, &'a FileStanding, Reverse<u32>);
 
 /// An answer that does not stand with the copy of the call that counts.
@@ -74,8 +75,8 @@ pub(super) fn canonical_calls<'a>(
 pub struct NamelessCalls(HashMap<Id, u32>);
 
 impl NamelessCalls {
-    /// A name for the next one: that of the same call in another file, and of no other one of its message. None where the
-    /// message has no id either: then nobody can tell.
+    /// A name for the next one: that of the same call in another file, and of no other one of its message. None where the message
+    /// has no id either: then nobody can tell.
     pub fn name(&mut self, message: Id, input_bytes: u32) -> Id {
         if !message.is_some() {
             return Id::NONE;
@@ -89,14 +90,16 @@ impl NamelessCalls {
 /// Calls that were found, each once, and the answers that stand elsewhere.
 struct FoundCalls<'a> {
     files: &'a [File<'a>],
-    /// Where a call stands in `calls`, by its id and the message that asked for it: other makers' models number them anew.
+    /// Where a call stands in `calls`, by its id and the message that asked for it: other makers' models number their calls anew
+    /// in each conversation, or in each answer.
     best: IdMap<(Id, Id), usize>,
     calls: Vec<Canonical<'a>>,
     loose: Vec<Loose<'a>>,
 }
 
 impl<'a> FoundCalls<'a> {
-    /// Takes a call of a file; tells if it is the first copy. Of two the better is kept, the answer of the other is loose.
+    /// Takes a call of a file; says whether it is the first copy of it. The better one of two is kept, and the answer of the other
+    /// is loose.
     fn take(&mut self, file: u32, row: &'a CallRow, asked: &'a ToolUse, nameless: &mut NamelessCalls) -> bool {
         let answered = row.answered.as_ref();
         let block = answered.map_or(0, |answered| answered.block);

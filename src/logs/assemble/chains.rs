@@ -9,7 +9,7 @@ use crate::logs::assemble::evictions::evictions;
 use crate::logs::assemble::marks::{Mark, last_before};
 use crate::logs::copies::FileStanding;
 use crate::logs::history::{Call, Chain, Compaction, History};
-use crate::logs::trace::{MarkKind, Millis, NO_TIME, Place, ToolResult, ToolUse, earlier};
+use crate::logs::trace::{MarkKind, Millis, NO_TIME, Place, ResultKind, Status, ToolResult, earlier};
 
 /// Puts the calls in order, chain by chain, and numbers steps and partitions.
 pub(super) fn lay_out(files: &[File<'_>], calls: Vec<Canonical<'_>>, history: &mut History) {
@@ -191,14 +191,33 @@ impl SegmentNumber {
 
 /// A call whose place in its chain is not known yet.
 fn unplaced(call: &Canonical<'_>) -> Call {
-    let ToolUse { message, tool, ts, input_bytes, endpoint, path, handle, showing, lines, .. } = *call.asked;
+    let (asked, answer) = (call.asked, call.answered);
     let elapsed = |answer: &ToolResult| {
-        let known = ts != NO_TIME && answer.ts != NO_TIME;
-        known.then(|| answer.ts - ts).and_then(|ms| u32::try_from(ms).ok())
+        let known = asked.ts != NO_TIME && answer.ts != NO_TIME;
+        known.then(|| answer.ts - asked.ts).and_then(|ms| u32::try_from(ms).ok())
     };
-    let latency_ms = call.answered.and_then(elapsed);
-    let ToolResult { status, kind, chars, bytes, body, shape, .. } = call.answered.copied().unwrap_or_default();
-    let asked =
-        Call { id: call.id, message, tool, ts, input_bytes, endpoint, path, handle, showing, lines, ..Call::default() };
-    Call { latency_ms, status, kind, chars, bytes, body, shape, ..asked }
+    Call {
+        id: call.id,
+        message: asked.message,
+        tool: asked.tool,
+        chain: 0,
+        step: 0,
+        partition: 0,
+        turn: 0,
+        ts: asked.ts,
+        latency_ms: answer.and_then(elapsed),
+        status: answer.map_or(Status::Unanswered, |answer| answer.status),
+        kind: answer.map_or(ResultKind::Absent, |answer| answer.kind),
+        chars: answer.map_or(0, |answer| answer.chars),
+        bytes: answer.map_or(0, |answer| answer.bytes),
+        body: answer.map_or(Id::NONE, |answer| answer.body),
+        shape: answer.map_or(0, |answer| answer.shape),
+        input_bytes: asked.input_bytes,
+        endpoint: asked.endpoint,
+        path: asked.path,
+        handle: asked.handle,
+        showing: asked.showing,
+        lines: asked.lines,
+        says_nothing: false,
+    }
 }

@@ -49,7 +49,8 @@ fn rewinds<'a>(files: &'a [File<'a>]) -> Vec<(&'a File<'a>, Vec<Rewind>)> {
     whole.map(|file| (file, of_file(file))).filter(|(_, rewinds)| !rewinds.is_empty()).collect()
 }
 
-/// What conversations left behind, each result with the first call behind that. Where a fork goes back, its origin does not.
+/// The results that conversations left behind, each with the first call behind that. Where a fork goes back, what it was
+/// forked off does not.
 fn left(rewinds: &[(&File<'_>, Vec<Rewind>)], history: &History, index: &CallIndex) -> BTreeMap<usize, usize> {
     let mut left: BTreeMap<usize, usize> = BTreeMap::new();
     for (file, rewinds) in rewinds {
@@ -119,8 +120,9 @@ fn cleared_marks<'a>(files: &'a [File<'a>]) -> Vec<(&'a File<'a>, Vec<MarkRow>)>
     files.iter().map(|file| (file, marks(file))).filter(|(_, marks)| !marks.is_empty()).collect()
 }
 
-/// What micro-compactions cleared, each result with the first call behind that. A boundary's copies may lack calls before it:
-/// the copy that has most of them knows best where it stands. Of several boundaries that clear a call the first one counts.
+/// The results that micro-compactions cleared, each with the first call behind that. A boundary's copies may lack calls
+/// before it: the copy that has most of them knows best where it stands. Of several boundaries that clear a call the first
+/// one counts.
 fn cleared(marked: &[(&File<'_>, Vec<MarkRow>)], history: &History, index: &CallIndex) -> BTreeMap<usize, usize> {
     let mut found: BTreeMap<(usize, Id), usize> = BTreeMap::new();
     for (file, marks) in marked {

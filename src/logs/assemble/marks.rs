@@ -16,15 +16,16 @@ pub(super) struct Mark {
     pub(super) ts: Millis,
 }
 
-/// The last mark of its chain before a call: it opened the partition or turn in which the call stands.
+/// Identity of the last mark of its chain before a call, which opened the partition or turn in which it stands; none if
+/// there is none.
 pub(super) fn last_before(marks: &BTreeMap<u32, Vec<Mark>>, asked: &ToolUse) -> Id {
     let Some(marks) = marks.get(&asked.chain) else { return Id::NONE };
     let before = marks.partition_point(|mark| mark.record < asked.record);
     before.checked_sub(1).map_or(Id::NONE, |last| marks[last].id)
 }
 
-/// The marks of a file, by the names that originals have: records behind a copy in a fork know it by its own. Where it stood
-/// may have been read at another time. Borrowed of a file without such a copy.
+/// The marks of a file, by the names that originals have: records behind a copy in a fork know it by its own. Where it stood may
+/// have been read at another time. Borrowed of a file without such a copy.
 pub(super) fn marks(file: &SourceRows) -> Cow<'_, [MarkRow]> {
     let marks = &file.rows.marks;
     let copied = marks.iter().filter(|mark| mark.kind == MarkKind::Copied);

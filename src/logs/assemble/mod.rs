@@ -1,7 +1,8 @@
 //! Rows of many files to one [`History`]: every call, message and compaction once.
 //!
-//! Logs hold copies: a resumed or forked session repeats earlier lines under a new name, a subagent may stand in up to three
-//! places, one API message is spread over records. What rows say decides (place, time, ids), never the order of files.
+//! Logs hold copies: a resumed or forked session repeats earlier lines under a new name, a subagent may stand in up to
+//! three places, one API message is spread over several records. Which copy counts is decided by what the rows say
+//! (place, time, ids), never by the order in which files were read.
 
 pub mod calls;
 mod chains;

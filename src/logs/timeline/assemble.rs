@@ -1,8 +1,9 @@
 //! Rows of many files to one [`Timeline`]: every request once, chain by chain, with what it added to its context.
 //!
-//! Which copy counts is decided by what the rows say (place, time, ids), never by the order in which files were read: records
-//! of their own before progress records of a parent, older files before younger ones; the same files are copies as in the
-//! history. What stands before a request is told by the order of the log, and by parents where the conversation went back.
+//! Which copy counts is decided by what the rows say (place, time, ids), never by the order in which files were read:
+//! records of their own before progress records of a parent, older files before younger ones; and the same files are copies
+//! as in the history. What stands before a request is told by the order of the log, and by the parents of records where
+//! the conversation went back.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -96,8 +97,8 @@ impl<'a> File<'a> {
     }
 }
 
-/// What the files tell of kinds of agents, and whether some call names the model; where kinds differ, the file that began
-/// first is right.
+/// What the files tell of kinds of agents, and whether some call names the model; where they differ in the kind, the file that
+/// began first is right.
 fn agent_types(files: &[File<'_>]) -> BTreeMap<(bool, Id), (Sym, bool)> {
     let mut kinds = BTreeMap::new();
     for file in files {
@@ -123,7 +124,8 @@ fn may_be_copies(one: &RecordRow, other: &RecordRow) -> bool {
     }
 }
 
-/// Messages of which some record has usage and some has none: all are parts of one request. Nothing set aside is.
+/// Messages of which some record has usage and some record has none: all of these are parts of one request. What is set aside
+/// is no part of any.
 fn partly_billed(files: &[File<'_>], recorded: &RecordedAgents) -> IdSet<Id> {
     let records = || {
         files
@@ -328,7 +330,7 @@ impl<'a> Assembly<'a> {
 
     fn take(&mut self, file: u32, record: u32, row: &'a RecordRow, track: u32) {
         let is_repeated = self.files[file as usize].is_repeated;
-        let known = self.known.get(&row.id).filter(|_| row.id.is_some() && !is_repeated).copied();
+        let known = if is_repeated || !row.id.is_some() { None } else { self.known.get(&row.id).copied() };
         let copied = known.filter(|&node| may_be_copies(self.row(node), row));
         if is_repeated || copied.is_some() {
             self.local[file as usize][record as usize] = copied.unwrap_or(NONE);
@@ -401,7 +403,8 @@ impl<'a> Assembly<'a> {
         }
     }
 
-    /// A copy of a message adds what it knows of its usage; a progress record, with a first chunk, adds nothing to others.
+    /// A copy of a message adds what it knows of its usage; a progress record adds nothing to a record of its own, since it knows
+    /// no more than a first chunk.
     fn merge_usage(&mut self, file: u32, answer: &AnswerRow, track: u32) {
         let setting = answer.setting.renamed(&self.files[file as usize].symbols);
         let Some(&request) = self.by_message.get(&answer.message).filter(|_| answer.is_request) else { return };
@@ -556,7 +559,8 @@ impl<'a> Assembly<'a> {
     }
 
     /// What of the pending nodes is in the context: those that the answer descends from, results, and summaries. Behind a
-    /// rewind, also what an abandoned request had been sent already; in a fork, what came since the last answer before it.
+    /// rewind, also what an abandoned request had been sent already; in a fork, also what came since the last answer that it
+    /// was forked off.
     fn inputs(
         &mut self,
         file: u32,

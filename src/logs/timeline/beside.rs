@@ -1,6 +1,6 @@
 //! What the client wrote beside the conversation: the settings of a message, kinds of agents, running totals of cost; and what
-//! it put into a context, told by attachments: instructions and names of tools of MCP servers, texts of hooks. And how long
-//! hooks ran.
+//! it put into a context, as far as attachments tell: instructions and names of tools of MCP servers, texts of hooks. And how
+//! long hooks ran.
 
 use std::borrow::Cow;
 use std::path::{Path, PathBuf};
@@ -236,9 +236,16 @@ fn of_hook(attachment: &Attachment<'_>, record: u32, rules: &HookRules, names: &
     // Of these events a summary tells the times.
     let is_summed = is_one_of(event.0, &rules.summed_events);
     let millis = attachment.millis.filter(|_| !is_summed).unwrap_or_default();
-    let (name, millis) = (word(names, event), millis as u32);
+    let name = word(names, event);
     let run = attachment.run.map(id_of).unwrap_or_default();
-    (chars > 0 || millis > 0).then_some(Addition { with: record, what: Added::Hook, name, run, chars, millis })
+    (chars > 0 || millis > 0).then_some(Addition {
+        with: record,
+        what: Added::Hook,
+        name,
+        run,
+        chars,
+        millis: millis as u32,
+    })
 }
 
 /// The hooks that ran when a turn ended: together they took as long as the slowest.

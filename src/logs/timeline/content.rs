@@ -1,4 +1,5 @@
-//! What a timeline keeps of the `message` of a record: blocks with their text, drafted until the record is known to be whole.
+//! What a timeline keeps of the `message` of a record: blocks with their text, drafted until the record around them is known
+//! to be whole.
 
 use std::ops::Range;
 
@@ -65,7 +66,8 @@ pub struct ContentDraft {
     texts: HeldTexts,
 }
 
-/// Texts of all blocks, one behind the other; half a UTF-16 pair stands as WTF-8. The last result may be measured in part.
+/// Texts of all blocks, one behind the other; half a UTF-16 pair stands as WTF-8. Of the result at the end some may be
+/// measured only.
 #[derive(Default)]
 pub struct HeldTexts {
     text: Vec<u8>,

@@ -30,7 +30,8 @@ impl RecordNode {
 /// A request that is being put together.
 pub(super) struct RequestDraft {
     /// What is known of it. Instead of a chain it has a track; what went in is a range of [`Assembly::members`], and what came
-    /// out reaches from the first to the last part of the answer: the others are found ([`RecordNode::next`]).
+    /// out begins and ends with the first and the last part of the answer: the others are found one by one
+    /// ([`RecordNode::next`]).
     pub(super) request: Request,
     pub(super) is_progress: bool,
     /// Why a segment begins here, and what it goes on from.

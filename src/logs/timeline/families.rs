@@ -23,7 +23,8 @@ pub fn families(sources: Vec<SourceTimeline>) -> Vec<Vec<SourceTimeline>> {
 struct Kinship {
     /// By file: an earlier one of its family, or itself.
     parents: Vec<u32>,
-    /// By the first half of each id: a file that has it. Halves that are equal by chance make a family larger.
+    /// By the first half of each id: a file that has it. Where two halves are equal by chance, a family is larger than it need
+    /// be.
     seen: IdMap<u64, u32>,
 }
 

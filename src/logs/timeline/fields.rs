@@ -37,6 +37,7 @@ pub struct FieldFollower<'r> {
     pub found: Vec<FieldRow>,
 }
 
+/// A call.
 #[derive(Clone, Copy)]
 struct Asked {
     message: u32,
@@ -65,9 +66,15 @@ impl<'r> FieldFollower<'r> {
     /// Nothing yet.
     pub fn new(rules: &'r TimelineRules, endpoints: &'r Endpoints) -> Self {
         let FieldRules { written_max, told_max, .. } = rules.fields;
-        let (written, told) = (Occurrences::new(written_max), Occurrences::new(told_max));
-        let (asked, messages, found) = Default::default();
-        Self { rules, endpoints, written, told, asked, messages, found }
+        Self {
+            rules,
+            endpoints,
+            written: Occurrences::new(written_max),
+            told: Occurrences::new(told_max),
+            asked: IdMap::default(),
+            messages: Vec::new(),
+            found: Vec::new(),
+        }
     }
 
     /// Takes the input of a call, as compact JSON.
@@ -243,7 +250,8 @@ fn each_scalar(
     Ok(())
 }
 
-/// The fields of JSON documents (objects or arrays) that follow each other, in order of first sight; none of any other text.
+/// The fields of one or more JSON documents, objects or arrays, which stand one after another, in order of first sight;
+/// none if the text is anything else.
 fn fields_of(text: &[u8], rules: &FieldRules, is_named: bool) -> Option<Vec<Field>> {
     let mut cursor = Cursor::new(text);
     cursor.skip_space();
@@ -262,6 +270,7 @@ fn fields_of(text: &[u8], rules: &FieldRules, is_named: bool) -> Option<Vec<Fiel
     Some(answer.fields)
 }
 
+/// An answer that is taken apart.
 struct Answer<'r> {
     rules: &'r FieldRules,
     is_named: bool,

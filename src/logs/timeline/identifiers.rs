@@ -1,5 +1,6 @@
-//! What stands in a text, without the text: identifiers by their form alone (addresses, paths, UUIDs, tickets, hexadecimal,
-//! and names that no prose contains), and the words of what people and the model wrote, as hashes without order.
+//! What stands in a text, without the text: identifiers by their form alone (addresses, paths, UUIDs, tickets,
+//! hexadecimal, and names that no prose contains), and the words of what people and the model wrote, as hashes without
+//! order.
 //!
 //! Runs of bytes that may hold an identifier are found 64 bytes at a time: every text of a log is looked through for them, and
 //! nearly all runs are words of prose, which are passed over without being looked at one by one.
@@ -152,8 +153,8 @@ fn is_inside(byte: u8) -> bool {
     !SEPARATORS.iter().any(|&(first, last)| (first..=last).contains(&byte))
 }
 
-/// Hands on where each run begins and ends that is no word of prose: one with a digit, `_` or `/`, with a capital behind its
-/// start, or of at least [`UUID_BYTES`].
+/// Hands on where each run begins and ends that is no word of prose: one with a digit, `_` or `/`, with a capital behind its start,
+/// or of at least [`UUID_BYTES`].
 pub fn telling_runs(text: &[u8], mut take: impl FnMut(usize, usize)) {
     let mut close = |run: Run, end: usize| {
         if run.tells || end - run.start >= UUID_BYTES {

@@ -30,7 +30,8 @@ enum Table {
 /// A place in each table.
 type Places = [u32; Table::Added as usize + 1];
 
-/// How often freed memory is given back while sessions are handed over: between blocks in use, it would be held twice.
+/// How often freed memory is given back while sessions are handed over: it lies between blocks still in use, and would else
+/// be held twice.
 const TIMES_GIVEN_BACK: usize = 8;
 
 /// All of them but their names, which are one table already. Each is dropped once its last session is handed over.

@@ -231,11 +231,17 @@ impl Layout<'_> {
                 let mut call = NONE;
                 if row.kind == BlockKind::ToolUsage {
                     call = self.out.calls.len() as u32;
-                    let BlockRow { call: id, named: path, file: bits, .. } = *row;
-                    let [tool, file_kind] = [row.tool, row.file_kind].map(|sym| file.symbols[sym.0 as usize]);
-                    let (asked, answered, text, is_error) = (block, NONE, Id::NONE, false);
-                    let calls = &mut self.out.calls;
-                    calls.push(ToolCall { id, tool, path, asked, answered, text, is_error, file: bits, file_kind });
+                    self.out.calls.push(ToolCall {
+                        id: row.call,
+                        tool: file.symbols[row.tool.0 as usize],
+                        path: row.named,
+                        asked: block,
+                        answered: NONE,
+                        text: Id::NONE,
+                        is_error: false,
+                        file: row.file,
+                        file_kind: file.symbols[row.file_kind.0 as usize],
+                    });
                 } else if row.kind == BlockKind::ToolResult {
                     let BlockRow { call, named: text, is_error, .. } = *row;
                     self.results.push(ResultBlock { block, first: first + offset, call, text, is_error });
@@ -247,8 +253,8 @@ impl Layout<'_> {
         start..self.out.blocks.len() as u32
     }
 
-    /// Gives results to their calls once all are there: a fork may answer calls of another chain. Tells how many results have
-    /// no call.
+    /// Gives results to their calls, once all calls are there: a fork may answer calls of another chain. Tells how many
+    /// results have no call.
     fn answer_calls(&mut self) -> u64 {
         let mut calls: IdMap<Id, u32> = IdMap::default();
         // Other makers' models number their calls anew in each answer.
@@ -391,7 +397,8 @@ impl Layout<'_> {
         of_file
     }
 
-    /// The results in records, by call, with their code points; and where those of each record begin, with the end.
+    /// The results in records, by call, with their code points; and where those of each record begin: the last entry is their
+    /// number.
     fn arrived(&self, nodes: &[u32]) -> (Arc<[(Id, u32)]>, Vec<usize>) {
         let (mut results, mut places) = (Vec::new(), vec![0]);
         for &node in nodes {
@@ -411,8 +418,8 @@ impl Layout<'_> {
             let request = requests.start + count;
             let inputs = self.out.requests.get(request as usize).map_or(0..0, |request| request.inputs.clone());
             let summary = inputs.into_iter().find(|&block| self.out.blocks[block as usize].kind == BlockKind::Summary);
-            let (summary, ts) = (summary.unwrap_or(NONE), row.ts);
-            self.out.boundaries.push(Boundary { chain, request, ts, trigger, pre_tokens, summary });
+            let summary = summary.unwrap_or(NONE);
+            self.out.boundaries.push(Boundary { ts: row.ts, chain, request, trigger, pre_tokens, summary });
         }
         let (results, places) = self.arrived(&track.arrived);
         for (&(node, count), arrived) in track.clearings.iter().zip(&track.arrived_at) {
@@ -422,9 +429,15 @@ impl Layout<'_> {
             let file = &self.assembly.files[self.assembly.nodes[node as usize].file as usize];
             let calls = file.rows.rows.cleared[calls.start as usize..calls.end as usize].to_vec();
             let own = places[arrived.start]..places[arrived.end];
-            let (arrived, request) = (ArrivedResults { all: Arc::clone(&results), own }, requests.start + count);
-            let (id, clearings) = (row.id, &mut self.out.clearings);
-            clearings.push(Clearing { id, chain, request, pre_tokens, tokens_saved, calls, arrived });
+            self.out.clearings.push(Clearing {
+                id: row.id,
+                chain,
+                request: requests.start + count,
+                pre_tokens,
+                tokens_saved,
+                calls,
+                arrived: ArrivedResults { all: Arc::clone(&results), own },
+            });
         }
     }
 }

@@ -545,7 +545,8 @@ impl<'g, 'v> TimelineReader<'g, 'v> {
         }
     }
 
-    /// A prompt that was sent while the assistant worked, or a sign of something; others are reminders, which no block shows.
+    /// A prompt that was sent while the assistant worked, or a sign of something; other attachments are reminders of the
+    /// client and belong to what no block accounts for.
     fn attachment(&mut self, envelope: &Envelope<'_>, parent: Parent) -> Option<u32> {
         let attachment = Attachment::of(envelope.attachment?);
         let kind = attachment.kind.unwrap_or_default();

@@ -84,9 +84,14 @@ impl<'r> References<'r> {
     /// Nothing yet.
     pub fn new(rules: &'r TimelineRules) -> Self {
         let ReferenceRules { lines_max, identifiers_max, .. } = rules.references;
-        let (lines, identifiers) = (Occurrences::new(lines_max), Occurrences::new(identifiers_max));
-        let (messages, found, sources) = Default::default();
-        Self { rules, lines, identifiers, messages, found, sources }
+        Self {
+            rules,
+            lines: Occurrences::new(lines_max),
+            identifiers: Occurrences::new(identifiers_max),
+            messages: Vec::new(),
+            found: Vec::new(),
+            sources: Vec::new(),
+        }
     }
 
     /// Lines and identifiers whose places were forgotten.

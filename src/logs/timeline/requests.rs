@@ -91,7 +91,8 @@ pub struct ToolCall {
     pub asked: u32,
     /// Index into [`Timeline::blocks`] of the result, [`NONE`] if there is none.
     pub answered: u32,
-    /// Names the text of the result; none where not all of it was held, where an image came with it, or where there is none.
+    /// Names the text of the result; none where not all of it was held, where an image came with it, and where there is no
+    /// text.
     pub text: Id,
     pub is_error: bool,
     /// Bits: [`ToolCall::MARKDOWN`], [`ToolCall::WORKSPACE`].
@@ -144,7 +145,8 @@ impl Marks {
     pub const EFFORT_CHANGE: Self = Self(1 << 14);
     /// The client put in text that no block shows: reminders, changed files, lists of tools.
     pub const ATTACHED: Self = Self(1 << 15);
-    /// It began outside the window, in a chain that goes on in it: it tells context and cache, and counts nowhere.
+    /// It began outside the window that was asked for, in a chain that goes on in it: it says what was in the context and in
+    /// the cache, and counts nowhere.
     pub const UNCOUNTED: Self = Self(1 << 16);
     /// The API refused it at first, or was not reached: what was answered is the last attempt.
     pub const RETRIED: Self = Self(1 << 17);
@@ -173,7 +175,8 @@ impl Marks {
     }
 }
 
-/// Under which settings a request was made and what the provider noted about it; empty or none where the log says nothing.
+/// Under which settings a request was made and what the provider noted about it, as the log has it; empty or none where it
+/// says nothing.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct RequestSetting {
     /// `effort` (`low` … `max`), of clients from 2.1.212 on.
@@ -303,8 +306,8 @@ pub struct Segment {
     /// Why it begins.
     pub cause: SegmentCause,
     /// The request whose whole context and answer are still in the context when the segment begins, or [`NONE`] if it
-    /// begins with nothing; always an earlier one. After a rewind it is of the same chain, where a chain is forked off of
-    /// another one. At a [`SegmentCause::Shrink`] it is the request before: something went, the log does not say what.
+    /// begins with nothing; always an earlier one. After a rewind that is an earlier request of the chain, where a chain is forked off one of
+    /// another chain. At a [`SegmentCause::Shrink`] it is the request before: something went, the log does not say what.
     pub after: u32,
 }
 
@@ -485,7 +488,8 @@ pub struct UsedModel {
     pub is_main: bool,
 }
 
-/// What the client says that a session has cost with a model (`cost-state`): a running total, with calls that no record shows.
+/// What the client itself says that a session has cost so far with a model (`cost-state`): a running total, with calls to
+/// helper models that no record shows.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct StatedCost {
     /// Pseudonym of the session.
@@ -600,8 +604,8 @@ impl Timeline {
         self.counted().map(|(_, request)| self.session_of_chain(request.chain)).collect()
     }
 
-    /// Whether a person wrote something, or showed an image, that came in with a request: reminders and the like are no
-    /// prompts, nor are documents that the client puts in.
+    /// Whether a person wrote something, or showed an image, that came in with a request: reminders and the like are no prompts,
+    /// nor are documents that the client puts in.
     pub fn was_prompted(&self, request: &Request) -> bool {
         let inputs = &self.blocks[request.inputs.start as usize..request.inputs.end as usize];
         let has = |kind| inputs.iter().any(|block| block.kind == kind);
@@ -643,7 +647,8 @@ impl Timeline {
         if *window == (Millis::MIN..Millis::MAX) { self } else { timeline_window::select(self, window) }
     }
 
-    /// Gives requests that were answered in fast mode the name under which prices have it. Speeds, like models, share no cache.
+    /// Gives requests that were answered in fast mode the name under which prices have it. Speeds share no cache, as models
+    /// do not.
     pub fn name_fast(&mut self) {
         let Self { requests, names, .. } = self;
         for request in requests.iter_mut() {

@@ -1,4 +1,5 @@
-//! What one file says for a timeline, as rows without text: records in order, with what each said, gave back or did.
+//! What one file says for a timeline, as rows without text: its records in their order, with what each said, gave back or
+//! did to the context.
 //!
 //! These rows are what the lake keeps of a file for [`crate::logs::timeline::requests::Timeline`].
 
@@ -37,6 +38,7 @@ pub enum RecordKind {
     /// A part of an answer.
     Answer(Arc<AnswerRow>),
     Compacted(Box<CompactedRow>),
+    /// A micro-compaction.
     Cleared(Box<ClearedRow>),
     /// Nothing but its marks.
     #[default]
@@ -150,7 +152,8 @@ pub struct FieldRow {
     pub values: u32,
     /// Of these, those that the model wrote later.
     pub used: u32,
-    /// Where it did so first, value by value; bits: [`FieldRow::IN_ARGUMENT`], [`FieldRow::IN_EDIT`], [`FieldRow::IN_TEXT`].
+    /// Where it did so first, value by value; bits: [`FieldRow::IN_ARGUMENT`], [`FieldRow::IN_EDIT`],
+    /// [`FieldRow::IN_TEXT`].
     pub how: u8,
 }
 

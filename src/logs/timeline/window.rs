@@ -9,7 +9,8 @@ use crate::logs::timeline::requests::{
 };
 use crate::logs::trace::{Millis, NO_TIME, is_within};
 
-/// Keeps the requests begun within the window and what belongs to them; what their chains were sent before counts nowhere.
+/// Keeps the requests that began within the window, what belongs to them, and what their chains were sent before: marked as
+/// what counts nowhere.
 pub(crate) fn select(from: Timeline, window: &Range<Millis>) -> Timeline {
     let kept = Kept::of(&from, window);
     let mut out = Timeline { stated_costs: kept.stated_costs(&from), ..Timeline::default() };

@@ -1,8 +1,9 @@
 //! Bounds of follow-up shares that hold on sessions to come.
 //!
-//! A share looks surer than it is: calls of a session hang together (design effect), the best of several lags is taken
-//! (a smaller tail for each), both past and future vary, and habits drift: new sessions weigh more, and the interval is
-//! as wide as bounds written week by week would have had to be.
+//! Four things make a share look surer than it is: calls of one session hang together (the design effect), the best of
+//! several lags is taken (a smaller tail for each), what comes is as uncertain as what was (both variances), and habits
+//! drift. Against the last, new sessions weigh more, and the interval is made as wide as the user's own past asks for:
+//! bounds that would have been written week by week are held against what came after.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -59,6 +60,7 @@ pub struct FollowUpThresholds {
     pub links: LinkNumbers,
 }
 
+/// One pair as it was known.
 struct KnownPair {
     pair: LaggedTools,
     share: Clustered,
@@ -103,7 +105,8 @@ impl FollowUps {
     }
 }
 
-/// What was known of all pairs at each week asked for, or that bounds rest on; weeks share their pasts.
+/// What was known of all pairs at the end of each week that is asked for, or that the width of its bounds rests on. Weeks
+/// share their pasts: each is summed up once.
 struct Past<'s> {
     counted: &'s FollowUps,
     numbers: &'s FollowUpThresholds,
@@ -113,6 +116,7 @@ struct Past<'s> {
     normal: f64,
 }
 
+/// A bound against what came.
 struct JudgedBound {
     pair: LaggedTools,
     lower: f64,
@@ -135,15 +139,18 @@ impl<'s> Past<'s> {
         past
     }
 
+    /// The weeks of the first sessions.
     fn cuts(&self, end: usize) -> Vec<SessionSplit> {
         cuts(&self.counted.starts[..end], &self.numbers.backtest)
     }
 
+    /// Every pair as it was known after so many sessions.
     fn known(&self, end: usize) -> &[KnownPair] {
         self.known.get(&end).map_or(&[], Vec::as_slice)
     }
 
-    /// Standard errors that the bounds need after so many sessions, by their own past; 0 if that is too short.
+    /// How many standard errors wide the bounds must be after so many sessions, as their own past says; 0 if it says too
+    /// little.
     fn width(&self, end: usize) -> f64 {
         let bounds = &self.numbers.bounds;
         let of_cut = |cut: SessionSplit| self.judged(cut.known, end, 0.0).into_iter().map(|judged| judged.errors);

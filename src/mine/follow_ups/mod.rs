@@ -1,4 +1,5 @@
-//! Which tool followed which, by session, in a history or recorded responses; a step is an API message with its calls.
+//! Which tool followed which, session by session: over the calls of a history, or over recorded responses. The unit is the
+//! step, an API message with its calls.
 
 pub mod bounds;
 
@@ -19,6 +20,7 @@ use crate::telemetry::log::{EventLog, NO_STEP, RecordedEvent, Start};
 /// Sessions that are counted at once: enough for all threads, few enough that their tables do not add up.
 const BATCH_SESSIONS: usize = 64;
 
+/// Gives the uses of each chain of a session.
 type ChainsOf<'a, S> = dyn Fn(&S) -> Vec<Vec<ToolInStep>> + Sync + 'a;
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -42,7 +44,9 @@ type Counts = Vec<(u32, u32)>;
 /// Follow-ups of all sessions.
 #[derive(Clone, Debug, Default)]
 pub struct FollowUps {
+    /// Starts of the sessions, in order.
     starts: Vec<Millis>,
+    /// Steps with each tool.
     trials: BTreeMap<Sym, Counts>,
     /// Of these, followed by another tool at a lag.
     support: BTreeMap<LaggedTools, Counts>,
@@ -163,7 +167,12 @@ fn count(chains: Vec<Vec<ToolInStep>>, lags: &[u32]) -> SessionCounts {
     counts
 }
 
-fn add_chances(mut uses: Vec<ToolInStep>, lags: &[u32], wanted: &WantedPairs, out: &mut IdMap<LaggedTools, Chance>) {
+fn add_chances(
+    mut uses: Vec<ToolInStep>,
+    lags: &[u32],
+    wanted: &WantedPairs,
+    chances: &mut IdMap<LaggedTools, Chance>,
+) {
     uses.sort_unstable_by_key(|used| (used.partition, used.step, used.tool));
     uses.dedup();
     for context in uses.chunk_by(|a, b| a.partition == b.partition) {
@@ -173,7 +182,7 @@ fn add_chances(mut uses: Vec<ToolInStep>, lags: &[u32], wanted: &WantedPairs, ou
             tools: step.iter().map(|used| (used.tool, 1)).collect(),
         };
         let messages: Vec<ShuffledMessage> = context.chunk_by(|a, b| a.step == b.step).map(message).collect();
-        shuffled::add(&messages, (lags, Turns::All), wanted, out);
+        shuffled::add(&messages, (lags, Turns::All), wanted, chances);
     }
 }
 

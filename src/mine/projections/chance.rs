@@ -53,7 +53,8 @@ impl Donors {
         donors
     }
 
-    /// How likely a list of another session, of the same project if it has enough, has one of these values.
+    /// How likely it is that a list of another session, of the same project if that has enough of them, has one of these
+    /// values.
     pub fn chance(&self, key: LinkKey, session: u32, values: &BTreeSet<u64>) -> f64 {
         let of = |project| self.scopes.get(&(key.from, key.extractor, project));
         let others = |scope: &&Frequencies| scope.others(session) >= self.donors_min;

@@ -1,7 +1,8 @@
 //! Mined projections: which lists in the results of one tool lead to which argument of the next.
 //!
-//! A value counts where it is born and where it is first used: only then can the result have told it. Chance is counted
-//! over the lists of other sessions, exactly and without random numbers; habit by reading every chain backwards.
+//! A value counts where it is born and where it is first used: only then can the result have told it. How often that
+//! happens by chance is told by the lists of other sessions, exactly and without random numbers; whether it happens by
+//! habit, by reading every chain backwards as well. Tables, JSON and words give the counts behind every share.
 
 pub mod chance;
 
@@ -48,6 +49,7 @@ pub struct Thresholds {
     path_names: BTreeMap<String, String>,
 }
 
+/// What a value may pass from and to.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 struct LinkKey {
     from: Sym,
@@ -111,6 +113,7 @@ fn add_hits(told: ToldHistory<'_>, chain: &ReadChain, flow: &ValueFlow, hits: &m
     }
 }
 
+/// Counts everything about these combinations.
 fn count(told: ToldHistory<'_>, thresholds: &Thresholds, keys: &BTreeSet<LinkKey>) -> BTreeMap<LinkKey, Combination> {
     let donors = Donors::of(told, thresholds.donors_min, keys);
     let mut cells: BTreeMap<LinkKey, Combination> = keys.iter().map(|key| (*key, Combination::default())).collect();
@@ -160,6 +163,7 @@ fn each_flow(told: ToldHistory<'_>, thresholds: &Thresholds, direction: Directio
 
 type EachCell<'f, C> = &'f mut dyn FnMut(LinkKey, &mut C, &[value_flows::ValueUse], &[ListedValue]);
 
+/// The combinations of one answer that are counted.
 fn each_cell<C>(told: ToldHistory<'_>, flow: &ValueFlow, cells: &mut BTreeMap<LinkKey, C>, see: EachCell<'_, C>) {
     let from = told.history.calls[flow.answer].tool;
     for (list, values) in told.values.lists(flow.answer) {

@@ -96,7 +96,8 @@ impl ReadChain {
         self.used.get(&value).is_none_or(|used| *used > flow.time)
     }
 
-    /// Every answer whose list is first to name a value that a call soon takes (in `steps_max`, before a compaction).
+    /// Every answer with a list after which, within so many steps and before the context is compacted, a call is given a
+    /// value that no earlier call had and no earlier answer listed.
     pub fn each_flow(&self, told: ToldHistory<'_>, steps_max: u32, see: &mut dyn FnMut(&ValueFlow)) {
         let range = told.history.chains[self.index].calls.clone();
         let calls = &told.history.calls;

@@ -17,6 +17,7 @@ use crate::mine::projections::{ByValue, LinkKey, Thresholds, ToldHistory};
 pub(super) struct Combination {
     opportunities: u64,
     pub hits: Vec<Hit>,
+    /// Expected hits.
     chance: f64,
     /// By session: hits, and the probability of none.
     sessions: BTreeMap<u32, (u64, f64)>,
@@ -78,6 +79,7 @@ impl Combination {
     }
 }
 
+/// A combination on its way to a verdict.
 struct UntestedProjection {
     cell: Combination,
     row: MinedProjection,

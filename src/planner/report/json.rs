@@ -58,6 +58,7 @@ fn metric(metric: &Metric) -> Value {
     fields
 }
 
+/// The tally with what follows from it.
 #[derive(Serialize)]
 struct TallyFigures<'a> {
     #[serde(flatten)]

@@ -61,7 +61,8 @@ pub struct PlannerArm {
     pub sessions: Vec<(String, PrefetchTally)>,
 }
 
-/// Key of the hit rate that tells planners apart; the published `prefetch_hit` goes by the tool alone.
+/// Key of the hit rate, by which planners are told apart. `prefetch_hit` is the published figure, which goes by the name of
+/// the tool.
 pub const HIT: &str = "exact_hit";
 
 /// A metric with what it should reach.

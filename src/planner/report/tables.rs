@@ -71,6 +71,7 @@ pub fn write(out: &mut dyn Write, report: &PlannerReport, format: TableFormat, w
     Ok(())
 }
 
+/// The metrics with their targets, planner by planner.
 fn targets(report: &PlannerReport) -> Table {
     let columns = ["figure", "planner", "#share", "#95 %", "#of", "#target", "reached"];
     let mut table = Table::new(&columns);
@@ -147,6 +148,7 @@ fn by_arm(report: &PlannerReport, first: &str) -> Table {
     Table::new(&columns.iter().map(String::as_str).collect::<Vec<_>>())
 }
 
+/// What the greedy choice reaches of the best one.
 fn greedy(arm: &PlannerArm, share: f64) -> String {
     let PrefetchTally { plans_compared, best_value, .. } = arm.total;
     if plans_compared == 0 || best_value <= 0.0 { "n/a".to_owned() } else { percent(share) }
@@ -254,7 +256,8 @@ pub fn answer(report: &PlannerReport) -> Vec<String> {
     lines
 }
 
-/// The configuration, then the planners that reach the hit rate; empty where nothing would be sent.
+/// The configuration first, then the planners that reach the hit rate; where none would have sent anything there is
+/// nothing to say.
 fn verdict(report: &PlannerReport) -> String {
     let sent = |arm: &&PlannerArm| arm.total.sent() > 0;
     if !report.arms.iter().any(|arm| sent(&arm)) {

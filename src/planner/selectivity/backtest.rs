@@ -1,5 +1,7 @@
-//! Learned on earlier sessions, judged on later ones: the only figures that say anything about tomorrow; and the curve
-//! of precision and coverage: how often what is fetched from a threshold on is asked for, behind how many results.
+//! Learned on earlier sessions, judged on later ones: the only figures that say anything about tomorrow.
+//!
+//! And the precision–coverage curve: what is fetched from which threshold on, how often it is exactly what was asked for,
+//! and how many results get anything fetched behind them at all.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -47,7 +49,8 @@ impl SelectiveBacktest {
     }
 }
 
-/// Learns on the sessions in `is_training`, judges on the rest; `target` is the least share of exact calls.
+/// Learns on the sessions that `is_training` names, and judges on the rest. `target` is the share of exact calls that the
+/// point to work at must reach.
 pub fn backtest(
     examples: &[JudgedCandidate],
     is_training: &dyn Fn(u32) -> bool,
@@ -223,9 +226,10 @@ pub fn point(scored: &[Scored], threshold: f64, resampling: &Resampling) -> Thre
     }
 }
 
-/// The smallest threshold at which the exact share reaches the target at the lower end of its intervals over prefetches
-/// and over sessions (either alone can be too sure where one session has most, or few have any), if there is one. Below
-/// the target itself none is tried: there good cells would pay for bad ones.
+/// The point to work at: the smallest threshold at which the exact share reaches the target even at the lower end of both
+/// its intervals, over prefetches and over sessions; none if there is none. Either alone can be too sure: one over
+/// prefetches where a single session has most of them, the other where only few sessions have any. Below the target
+/// itself no threshold is tried: there the good cells would pay for bad ones.
 pub fn operating_point(curve: &[ThresholdPoint], target: f64) -> Option<&ThresholdPoint> {
     let low = |point: &ThresholdPoint| point.exact_widest().map_or(0.0, |(low, _)| low);
     let reaching = curve.iter().filter(|point| point.threshold >= target && low(point) >= target);

@@ -1,4 +1,5 @@
-//! The table in a configuration, `[enrichment.selectivity]`: counts, so that every probability can be worked out by hand.
+//! The table as part of a configuration: `[enrichment.selectivity]`, counts and nothing else, so that every probability
+//! in use can be worked out by hand. Programs that do not know the key pass over it.
 
 use serde::{Deserialize, Serialize};
 
@@ -84,6 +85,7 @@ impl Row {
         }
     }
 
+    /// The cell, or what is wrong with the row.
     fn cell(&self, numbers: &SelectivityThresholds) -> std::result::Result<FeatureCell, String> {
         let mut cell = FeatureCell::default();
         for (depth, feature) in numbers.features.iter().enumerate() {
@@ -116,7 +118,8 @@ impl Selectivity {
         )
     }
 
-    /// Reads a configuration; nothing is known without the key. An error, citing `place`, if a row cannot be read.
+    /// Reads a configuration; without the key nothing is known and nothing fetched. An error if the text is no TOML, or
+    /// a row cannot be meant; `place` is how errors cite the file.
     pub fn from_toml(text: &str, place: &str, numbers: &SelectivityThresholds) -> Result<Self> {
         let hinted = |message| Error::failed(message).hint("`devboy planner --write-selectivity FILE` writes it anew");
         let fault = |cause: String| hinted(format!("{place}: {cause}"));

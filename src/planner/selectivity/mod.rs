@@ -1,8 +1,10 @@
 //! Selectivity: how probable one exact follow-up is, given what the result looks like that it would follow.
 //!
-//! A link says "after Glob, Read comes with 0.32". Whether *this* path is next depends on how many there are, in what
-//! list, and which it is. No model is fitted: candidates are counted in named cells, one with few trials falls back on
-//! a coarser one ([`table`]), and the threshold is read off a curve over the training sessions ([`backtest`]).
+//! A link says "after Glob, Read comes with 0.32". Whether *this* path is read next depends on how many there are, what
+//! kind of list they stand in, which of them it is. No model is fitted: candidates are counted in a small set of named
+//! cells, one with few trials falls back on a coarser one ([`table`]), and the threshold from which on a candidate is worth
+//! fetching is read off a curve over the training sessions ([`backtest`]). Moments of sessions are the
+//! examples, and a learned table gives the planner its probabilities.
 
 pub mod report;
 
@@ -42,7 +44,8 @@ pub struct SelectivityThresholds {
 }
 
 impl SelectivityThresholds {
-    /// Reads the file, cited as `place`. An error if a number is missing, misspelled or out of range.
+    /// Reads the file; `place` is how errors cite it. An error if a number is missing, misspelled, of the wrong kind or
+    /// out of range.
     pub fn parse(text: &str, place: &str) -> Result<Self> {
         let numbers: Self = fitting(text, place)?;
         let wrong = [

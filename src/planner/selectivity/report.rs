@@ -1,5 +1,6 @@
-//! Selectivity in words, tables and JSON: cells, the curve and the chosen point. A candidate *comes true* if the agent
-//! makes exactly that call; each counts, while the hits of a planner are of calls that it sends only once.
+//! Selectivity in words, tables and JSON: the cells that were counted, the curve, and the point that was chosen. A
+//! candidate *comes true* if the agent makes exactly that call; each counts by itself. That is another figure than the hits
+//! of a planner, which sends what it has sent already only once.
 
 use std::io::Write;
 

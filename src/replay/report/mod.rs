@@ -65,7 +65,8 @@ pub struct ReplayedInput {
     pub counters: BTreeMap<String, u64>,
     /// Tokens that entered contexts by the usage of the logs (estimated).
     pub context_tokens: u64,
-    /// Bodies of 200 code points or more, as `devboy ingest` counts: eligible, seen before, among the five most recent.
+    /// Bodies of at least 200 code points seen before in their log and partition, by the plain definition of
+    /// `devboy ingest`: eligible, seen before, among the five most recent.
     pub plain_repeats: [u64; 3],
 }
 

@@ -25,6 +25,7 @@ pub fn html(report: &ReplayReport) -> String {
     html.page("devboy replay")
 }
 
+/// What an arm saves, in a sentence.
 fn headline(report: &ReplayReport, arm: &ReplayArm) -> String {
     let (saved, whole) = (arm.total.saved(), arm.total.baseline());
     let count = thousands(arm.total.count());

@@ -9,6 +9,7 @@ use crate::replay::savings::{Bounds, Expanded, PaperClaim, PublishedClaim, Savin
 use crate::report::numbers::{counted, known, percent, thousands};
 use crate::report::table::{Table, TableBuilder, TableFormat};
 
+/// What the table of reaches does not say.
 const REACHES_NOTE: &str =
     "tokens saved; a result out of reach is sent as it is; in money: `devboy what-if pipeline`, for a gateway";
 /// Rows of a table of groups that are shown unless more are asked for.
@@ -95,6 +96,7 @@ pub(super) fn summary(report: &ReplayReport) -> Vec<String> {
     lines
 }
 
+/// What an arm saves, and by what.
 fn saved(report: &ReplayReport, arm: &ReplayArm) -> String {
     let Savings { dedup, encoder, combined } = arm.total.savings();
     format!(

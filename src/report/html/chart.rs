@@ -5,6 +5,7 @@ use crate::report::html::Html;
 
 /// Columns of stacked parts.
 pub struct StackedColumns<'a> {
+    /// Name of each column.
     pub names: &'a [String],
     pub parts: &'a [String],
     /// By column and part.
@@ -190,6 +191,7 @@ const SIZE: (f64, f64) = (1000.0, 300.0);
 /// Colours that tell series apart.
 const COLORS: usize = 8;
 
+/// The colour of a series.
 fn color(index: usize) -> String {
     format!("var(--c{})", index % COLORS)
 }

@@ -117,6 +117,7 @@ fn concerned(study: &LeverStudy, trials: &[&Trial]) -> [u64; 2] {
     trials.first().map_or([0, 0], |trial| [true, false].map(|side| count(trial, side)))
 }
 
+/// On what a lever is judged.
 fn evidence(study: &LeverStudy, question: &Question) -> Evidence {
     let trials = question.trials(study);
     let [earlier, later] = concerned(study, &trials);

@@ -1,4 +1,5 @@
-//! The rules about Claude Code's settings: simulated levers against versions, bounds and the files that win.
+//! The rules about Claude Code's own settings: what was simulated of a lever, checked against its versions, its bounds and the
+//! files that win over it.
 
 mod judge;
 pub mod search;
@@ -65,12 +66,14 @@ pub struct Uses {
     /// Calls of tools that ask for resources of MCP servers: none says of which.
     pub resource_calls: u64,
     pub skills: u64,
-    /// Skill texts sent again after a compaction; nothing says in which session, so only where all projects are asked about.
+    /// Texts of skills that were sent again after a compaction, where all projects were asked about: nothing says in which
+    /// session.
     pub skills_again: u64,
     /// Requests of subagents, by model.
     pub subagent_models: BTreeMap<String, u64>,
 }
 
+/// The numbers of a rule.
 fn sheet_of(rule: &str, data: &Data) -> Result<RuleThresholds> {
     let rule = REGISTER.iter().find(|one| one.id == rule);
     RuleThresholds::of(rule.map_or("", |rule| rule.file), data)

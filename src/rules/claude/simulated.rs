@@ -1,4 +1,5 @@
-//! S1–S4: levers replayed over the logs: cache lifetime, compaction size, and how much of a long result is shown.
+//! S1–S4: levers whose values are replayed over the requests of the logs: lifetimes of the prompt cache, the size at which
+//! contexts are compacted, and how much of a long result the model is shown.
 
 use serde_json::{Value, json};
 

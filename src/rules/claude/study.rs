@@ -1,4 +1,5 @@
-//! Claude Code's levers, tried on the logs and judged: what is proposed, alone and as one configuration.
+//! What Claude Code could be set to, tried on the logs and judged: what is proposed, what that does as one configuration,
+//! and the settings with it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -52,6 +53,7 @@ pub struct SettingsStudy {
     pub findings: Vec<Finding>,
     /// What all that is proposed does as one configuration, if it is more than one change.
     pub together: Option<BillForecast>,
+    /// The settings with what is proposed.
     pub text: String,
     pub diff: String,
 }
@@ -94,6 +96,7 @@ impl SettingsStudy {
     }
 }
 
+/// What values are tried on.
 struct Asking<'a> {
     simulator: &'a Simulator<'a>,
     workload: &'a Workload,
@@ -120,7 +123,8 @@ impl<'a> Asking<'a> {
         Ok(findings)
     }
 
-    /// The proposals as one configuration and its effect, with what pays only beside them: else the next run would propose it.
+    /// What is proposed as one configuration, and what that does. What pays only beside it is proposed with it: else the next run
+    /// would.
     fn settled(
         &self,
         facts: &SettingsFacts<'_>,
@@ -171,7 +175,8 @@ fn with_proposed(layers: &SettingsLayers, findings: &[Finding]) -> Result<String
     layers.file.with(changes.iter().map(|(key, value)| (key, value)))
 }
 
-/// What the current project and those of the logs on this disk decide themselves, if a file for all is asked about.
+/// What projects decide themselves, where a file for all projects is asked about: those of the logs that are on this disk, and
+/// the current one.
 fn own(
     scope: SettingsScope,
     places: &ClaudePlaces,
@@ -201,6 +206,7 @@ fn servers(scope: SettingsScope, places: &ClaudePlaces) -> Result<Option<Map<Str
     Ok(Some(listed.as_ref().and_then(Value::as_object).cloned().unwrap_or_default()))
 }
 
+/// What was used in some projects, or in all.
 fn uses(
     timeline: &Timeline,
     projects: Option<&BTreeSet<Id>>,

@@ -1,4 +1,5 @@
-//! Several proposals as one configuration: which add nothing to the others, which values are best together.
+//! Several proposals as one configuration: which of them add nothing to the others, which values are best beside each other,
+//! and what that does.
 
 use std::collections::BTreeMap;
 
@@ -36,6 +37,7 @@ impl<F: Fn(&[LeverValue]) -> Vec<SettingSides>> Configurations<'_, F> {
     }
 }
 
+/// What is proposed, by its place among the findings.
 fn proposals(findings: &[Finding]) -> Vec<(usize, LeverValue)> {
     (0..).zip(findings).filter_map(|(place, finding)| Some((place, setting(finding)?))).collect()
 }
@@ -134,7 +136,8 @@ fn share_out(findings: &mut [Finding], lasts: &[(usize, f64)], whole: &BillForec
     }
 }
 
-/// Proposes only the best setting where several together save less than it did as `judged`; says whether that is so.
+/// Where several settings together save less than the best of them by itself, as it was `judged`, only that one is proposed;
+/// says whether it is so.
 fn hold_what_the_best_does_alone(all: &mut [Finding], judged: &[Finding], together: &BillForecast) -> bool {
     let of_bill = |place: usize| {
         let is_proposed = all[place].proposed().is_some();

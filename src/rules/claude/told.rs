@@ -58,6 +58,7 @@ fn fits(url: &str, pattern: &str) -> bool {
     regex::Regex::new(&format!("^{parts}$")).is_ok_and(|pattern| pattern.is_match(url))
 }
 
+/// The lever that leaves a server out already.
 fn left_out(facts: &SettingsFacts<'_>, server: (&str, &Value)) -> Result<Option<&'static str>> {
     for (lever, is_meant) in LEAVE_OUT {
         let Some(key) = key_of(facts, lever) else { continue };
@@ -101,6 +102,7 @@ struct ToolSearch {
     /// The variable with the address of the API, and the host that it has without one.
     address: String,
     own_host: String,
+    /// A variable that switches it off.
     off_by: String,
 }
 

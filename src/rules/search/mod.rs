@@ -1,6 +1,8 @@
 //! `tune search`: the few changes of a configuration that save most, looked for in earlier sessions and judged on later
-//! ones. It is greedy: the value of a key that saves most, then the best beside it, and so on. So it gives a path of
-//! few changes, not an optimum of forty.
+//! ones. What single rules propose is one place in the space that is searched here.
+//!
+//! The search is greedy: of all values of all keys the one that saves most is taken, then the best beside it, and so on.
+//! What comes out is a path of few changes, not an optimum of forty.
 
 mod report;
 mod space;
@@ -269,7 +271,8 @@ impl SearchInput<'_> {
         }
     }
 
-    /// Places of sessions by time, in blocks of about as many responses; none is empty if there are enough sessions.
+    /// Places of sessions by time, cut into blocks with about as many responses each; none is empty unless there are
+    /// fewer sessions than blocks.
     fn blocks(&self, sessions: &SessionTape<'_>) -> Vec<Vec<usize>> {
         let sizes: Vec<(u32, usize)> = sessions.sizes().collect();
         let mut order: Vec<usize> = (0..sizes.len()).collect();

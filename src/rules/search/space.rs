@@ -1,5 +1,8 @@
-//! Which values of which keys are tried, and the greedy walk: the change that saves most, then the next beside it. Each
-//! step replays every value again: one that saves nothing alone may save beside another.
+//! Which values of which keys are tried, and the greedy walk through them: the change that saves most, then the one that
+//! saves most beside it, and so on.
+//!
+//! Every value is replayed again at each step: one that saves nothing by itself (the wording of hints) may save beside
+//! another (more hints).
 
 use std::collections::BTreeMap;
 
@@ -26,6 +29,7 @@ pub struct SearchKey {
     values: Values,
 }
 
+/// Values of one kind.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(untagged, expecting = "values have to be a list of one kind: yes or no, numbers, or words")]
 enum Values {
@@ -111,6 +115,7 @@ pub struct ChosenStep {
     pub holds: bool,
 }
 
+/// Where a walk stands.
 struct Reached {
     changes: Vec<KeyChange>,
     scenario: Scenario,
@@ -122,7 +127,8 @@ struct Reached {
 type TriedCandidate = (usize, Vec<i64>);
 
 impl SearchSpaceWalk<'_> {
-    /// The path through these sessions; it ends at the first step that does not hold on the later ones, if given.
+    /// The path through these sessions; with later sessions each step is judged on them, and the first that does not hold
+    /// ends the path.
     pub fn path(&self, train: &[usize], later: Option<&[usize]>) -> Result<SearchPath> {
         let thresholds = self.input.thresholds;
         let baseline: i64 = train.iter().map(|&place| self.present[place].baseline).sum();
@@ -156,7 +162,8 @@ impl SearchSpaceWalk<'_> {
         Ok(self.input.scenario(&what_if(self.input.file, &changes)?))
     }
 
-    /// The first candidate that saves most beside the changes so far, of those that save enough in enough sessions.
+    /// The candidate that saves most beside what was changed so far, of those that save enough and in more than a few
+    /// sessions; of equal ones the first.
     fn best(&self, train: &[usize], reached: &Reached, least: i64, open: &[usize]) -> Result<Option<TriedCandidate>> {
         let replay = |&at: &usize| -> Result<TriedCandidate> {
             let scenario = self.with(reached, at)?;

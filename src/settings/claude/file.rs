@@ -43,7 +43,8 @@ impl ClaudeFile {
         Self { path: path.to_owned(), text: String::new(), existed: false }
     }
 
-    /// The value of a key, if any. An error if the key stands twice, or under something that is no object.
+    /// The value of a key; none where there is none. An error if the key stands twice, or under something that is no
+    /// object.
     pub fn get(&self, key: &KeyPath) -> Result<Option<Value>> {
         if !self.existed {
             return Ok(None);
@@ -68,7 +69,8 @@ impl ClaudeFile {
         Self { text, existed: true, ..self.clone() }
     }
 
-    /// Where it is written and where noted: beside devboy's configuration, as that of the settings may be a repository.
+    /// Where it is written, and where that is noted: beside devboy's own configuration, since the directory of the settings
+    /// may be a repository.
     pub fn place(&self, journal: &Path) -> journal::WrittenFile<'_> {
         journal::WrittenFile {
             path: &self.path,
@@ -117,6 +119,7 @@ pub fn remove(path: &Path, text: &str, key: &KeyPath) -> Result<String> {
     Ok(replaced(text, cut, ""))
 }
 
+/// How a text is laid out.
 struct JsonStyle<'t> {
     newline: &'t str,
     step: &'t str,

@@ -1,8 +1,9 @@
-//! Which file of settings wins: an organisation's, then a person's for a project, a project's, a person's for all. A
-//! shell variable is no layer; it wins over the keys that give way to it.
+//! Which file of settings wins: what an organisation sets over what one person sets for a project, that over what a
+//! project sets for all, and that over what a person sets for all projects. Shell variables are no layer; each wins
+//! over the keys that give way to it.
 //!
-//! And which sessions a file reaches: a person's for a project counts in the whole git repository, a project's where a
-//! session begins.
+//! And which sessions a file reaches: the client reads what one person sets for a project at the root of the git repository, what a
+//! project sets for everybody only where a session begins.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -58,7 +59,8 @@ impl ClaudePlaces {
     }
 }
 
-/// The root of the git repository around a directory, else itself: where a person's project settings are looked for.
+/// The root of the git repository around a directory, where Claude Code looks for what one person sets; else the directory
+/// itself.
 pub fn root_of(directory: &Path) -> &Path {
     directory.ancestors().find(|place| place.join(".git").exists()).unwrap_or(directory)
 }
@@ -86,6 +88,7 @@ pub struct SettingsLayers {
     models: Option<BTreeSet<UsedModel>>,
 }
 
+/// What a lever is set to, and where.
 struct Set<'l> {
     /// Its name, with the model where it is set for one.
     name: String,
@@ -114,7 +117,8 @@ impl SettingsLayers {
         Ok(Self { file, above, below, managed, variables, models: None })
     }
 
-    /// The project's files alone, which win over a user's; none outside of a directory. Unreadable ones say nothing.
+    /// The files of the project alone: what they set wins over a file for all projects. None outside of any directory. A file
+    /// that cannot be read says nothing, as for the client.
     pub fn of_project(places: &ClaudePlaces) -> Option<Self> {
         let local = places.file(SettingsScope::Local)?;
         let file = ClaudeFile::load(&local).unwrap_or_else(|_| ClaudeFile::missing(&local));
@@ -325,7 +329,8 @@ impl SettingsLayers {
         Ok(None)
     }
 
-    /// Where a lever may stand in a file: one name and key, or one for each model in use if it is set by model.
+    /// The names and keys under which a lever may stand in a file: one for each model in use that the file names, if it is set
+    /// by model.
     fn keys_in(&self, file: &ClaudeFile, lever: &Lever) -> Result<Vec<(String, KeyPath)>> {
         let Some((models, _)) = lever.name.split_once(".*").filter(|_| lever.is_for_one_model()) else {
             return Ok(lever.key(None).into_iter().map(|key| (lever.name.clone(), key)).collect());

@@ -102,6 +102,7 @@ pub enum LeverThreads {
 pub enum LeverKind {
     /// One of a few words.
     Choice,
+    /// A whole number.
     Integer,
     Number,
     Boolean,
@@ -160,7 +161,8 @@ struct LeverFile {
 }
 
 impl Levers {
-    /// Reads all files of levers. An error if one does not fit, or names, fates or what gives way do not add up.
+    /// Reads all files of levers. An error if one does not fit, a name stands twice, a lever has no fate or several, or
+    /// one gives way to an unknown one.
     pub fn load(data: &Data) -> Result<Self> {
         let mut levers = Self(Vec::new());
         let mut names: Vec<_> = Data::names_in("levers").collect();

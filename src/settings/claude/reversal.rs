@@ -15,7 +15,8 @@ use crate::settings::entries::{CLAUDE_SETTINGS, Journal, JournalChange, JournalE
 use crate::settings::journal::{entry_of, journal_name, journal_path, read_journal, text_sha};
 use crate::settings::reversal::{KeptKey, Reversal, changed_since, text_before};
 
-/// The entry about a change of the file; `changes` name keys and reasons, values are the texts', kept ones left out.
+/// The entry about one change of the file, made or about to be made. `changes` name the keys and why; the values are those
+/// of the two texts, and a key that keeps its value is left out.
 pub fn claude_entry(
     at_ms: Millis,
     command: &str,

@@ -76,7 +76,8 @@ pub fn at(path: &Path, text: &str, offset: usize) -> String {
     format!("{}:{line}:{column}", path.shown())
 }
 
-/// Looks for a key below `root` in checked text. An error if a part stands twice or is no object.
+/// Looks for a key from the object `root` down; the text was checked. An error if a part of the key stands twice, or
+/// something other than an object stands where one has to.
 pub fn find(path: &Path, text: &str, root: Range<usize>, key: &KeyPath) -> Result<KeySearch> {
     let mut object = root;
     for (depth, part) in key.0.iter().enumerate() {
@@ -101,6 +102,7 @@ pub fn find(path: &Path, text: &str, root: Range<usize>, key: &KeyPath) -> Resul
     Err(Error::failed("a key has no parts"))
 }
 
+/// The members of the object that begins at `start`.
 fn members(text: &str, start: usize) -> Vec<Member> {
     let mut members = Vec::new();
     let mut pos = space(text, start + 1);
@@ -124,6 +126,7 @@ fn space(text: &str, pos: usize) -> usize {
     text.len() - text[pos..].trim_start_matches([' ', '\t', '\n', '\r']).len()
 }
 
+/// Where the value that begins at `start` ends.
 fn end_of(text: &str, start: usize) -> usize {
     let bytes = text.as_bytes();
     let (mut pos, mut depth) = (start, 0_usize);

@@ -1,5 +1,7 @@
-//! A configuration text in the making: finds the place for a key in its [`DocumentOutline`] and splices it in. The text
-//! is never printed from a tree: comments, order, spelling, line endings and a byte order mark stay untouched.
+//! A configuration text in the making: finds the place for a key and splices it in.
+//!
+//! The text is never printed from a tree. Each change is one splice at a place that the [`DocumentOutline`] names, so comments,
+//! order, number spelling, line endings and a byte order mark survive because nobody touches them.
 
 mod removal;
 
@@ -35,7 +37,8 @@ impl<'f> DocumentDraft<'f> {
         Ok(Self { path: &file.path, text, outline, tree, ends_open })
     }
 
-    /// Makes all changes in order; entries new to one table go in together: the text is read once for them.
+    /// Makes all changes in their order. New entries of one table that follow each other go in together, so that the
+    /// text is not read anew for each of them.
     pub(super) fn change_all(&mut self, changes: &[WantedValue]) -> Result<()> {
         let mut rest = changes;
         while let Some(first) = rest.first() {
@@ -368,6 +371,7 @@ impl<'f> DocumentDraft<'f> {
     }
 }
 
+/// Where a new key goes.
 enum KeyPlacement {
     Inline(Site),
     /// Below this line, as a dotted key like it.

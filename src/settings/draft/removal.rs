@@ -1,7 +1,8 @@
 //! Takes keys out of a text: which bytes go with them, and which blank lines stood there for their sake alone.
 //!
-//! One look at the outline finds all cuts. What devboy added is cut the way it was added; a key of an inline table goes
-//! with its comma, or with its line where each has its own.
+//! All cuts are found in one look at the outline, so that whoever takes a hundred keys out does not read the text a
+//! hundred times. What devboy added is cut the way it was added. Out of an inline table a key goes with its comma, or with its line
+//! where each has its own.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -10,8 +11,10 @@ use crate::base::key_path::KeyPath;
 use crate::settings::lines;
 use crate::settings::outline::{DocumentOutline, Site, SiteForm};
 
-/// The ranges to cut for the keys and all below them, in order and apart. A key goes with the comment beside it, a
-/// block with those right above it; so does a `[header]` without a comment, or an inner inline table, that is emptied.
+/// What to cut so that the keys and everything below them are gone: ranges in the order of the text that do not touch.
+///
+/// A key goes with the comment beside it, a block also with the comments directly above it. A `[header]` that loses its
+/// last key goes too unless there is a comment in its block, and so does an inline table inside another one.
 pub(super) fn cuts(text: &str, outline: &DocumentOutline, keys: &[&KeyPath]) -> Vec<Range<usize>> {
     let mut removal = Removal::new(text, outline.sites(), keys);
     removal.mark_emptied();
@@ -28,6 +31,7 @@ pub(super) fn cuts(text: &str, outline: &DocumentOutline, keys: &[&KeyPath]) -> 
 struct Removal<'t> {
     text: &'t str,
     sites: &'t [Site],
+    /// Which sites go.
     gone: Vec<bool>,
 }
 
@@ -62,6 +66,7 @@ impl<'t> Removal<'t> {
         sites.filter(move |(site, _)| site.form == form && site.host == *table)
     }
 
+    /// The sites of these forms that go.
     fn gone(&self, forms: &'static [SiteForm]) -> impl Iterator<Item = &'t Site> {
         let gone = self.sites.iter().zip(&self.gone).filter(|(_, is_gone)| **is_gone);
         gone.map(|(site, _)| site).filter(|site| forms.contains(&site.form))
@@ -137,7 +142,8 @@ fn joined(mut ranges: Vec<Range<usize>>, may_join: impl Fn(Range<usize>) -> bool
     out
 }
 
-/// A block with its blank line, the one above if it is single, else the one below: more are a person's own.
+/// A block with the blank line that set it off: the one above it if there is just one, else the one below. Where there
+/// are more, a person wanted them.
 fn with_blank_line(text: &str, block: Range<usize>) -> Range<usize> {
     let (before, after) = (&text[lines::after_mark(text)..block.start], &text[block.end..]);
     let above = before.lines().rev().take_while(|line| lines::is_blank(line)).count();
@@ -152,7 +158,8 @@ fn with_blank_line(text: &str, block: Range<usize>) -> Range<usize> {
     }
 }
 
-/// The line ending before a cut at the end of a text whose last line has none: the new last line has none either.
+/// The length of the line ending before a cut at the end of a text whose last line is not ended: the line that becomes
+/// the last is not ended either.
 fn line_end_to_drop(text: &str, cut: &Range<usize>) -> usize {
     if cut.end < text.len() || text.ends_with('\n') {
         return 0;

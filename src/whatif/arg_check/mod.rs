@@ -34,7 +34,7 @@ use crate::whatif::simulation::{PolicyShare, Ready, Simulation};
 use crate::whatif::tools::Tools;
 use crate::whatif::workload::Workload;
 
-/// What the user may set; the sheet of the policy says what each does.
+/// What the user may set.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Params {

@@ -74,7 +74,8 @@ pub struct ArgCheck {
     pub tools: BTreeMap<String, Classes>,
     /// By what the log says and class.
     pub truth: BTreeMap<Truth, Classes>,
-    /// By place (JSON pointer, numbers as `*`) and keyword of the schema, of calls that do not fit: `Read/limit: type`.
+    /// By place in the arguments (JSON pointer, numbers as `*`) and keyword of the schema, for calls that do not fit:
+    /// `Read/limit: type`.
     pub errors: BTreeMap<String, u64>,
 }
 

@@ -83,9 +83,9 @@ impl Schema {
         let is_type = |value: &Value| value.as_str().is_some_and(|name| TYPES.contains(&name));
         let fits = match key {
             key if REFERENCES.contains(&key) => return self.reach(value).map(drop),
-            "pattern" => value.as_str().map(|pattern| self.read_pattern(pattern)).is_some(),
+            "pattern" => value.as_str().is_some_and(|pattern| self.read_pattern(pattern)),
             "patternProperties" => {
-                value.as_object().map(|named| named.keys().for_each(|pattern| self.read_pattern(pattern))).is_some()
+                value.as_object().is_some_and(|named| named.keys().all(|pattern| self.read_pattern(pattern)))
             }
             "type" => is_type(value) || value.as_array().is_some_and(|types| types.iter().all(is_type)),
             "required" => are_names(value) || value.is_boolean(),
@@ -102,8 +102,9 @@ impl Schema {
         named(key, fits)
     }
 
-    fn read_pattern(&mut self, text: &str) {
+    fn read_pattern(&mut self, text: &str) -> bool {
         self.patterns.entry(text.to_owned()).or_insert_with(|| compiled(text));
+        true
     }
 
     /// Patterns that cannot be matched here: whatever they are held against fits.

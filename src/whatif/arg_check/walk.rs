@@ -43,6 +43,7 @@ impl SeenParts<'_> {
 #[derive(Clone, Copy)]
 struct KeywordCheck<'v> {
     key: &'v str,
+    /// What the keyword asks for.
     wanted: &'v Value,
     /// The keywords beside it.
     schema: &'v Map<String, Value>,
@@ -316,7 +317,8 @@ impl<'v> SchemaWalk<'v> {
     }
 }
 
-/// Whether a value fits a keyword that looks at nothing inside it; all others fit. `schema` stands beside the keyword.
+/// Whether a value fits a keyword that looks at nothing inside it (types, sizes, numbers, equality); all others fit. `schema` is
+/// what stands beside the keyword.
 fn keyword_fits(key: &str, wanted: &Value, schema: &Map<String, Value>, value: &Value, rules: &Schema) -> bool {
     let most = |size: usize| wanted.as_f64().is_none_or(|most| size as f64 <= most);
     let least = |size: usize| wanted.as_f64().is_none_or(|least| size as f64 >= least);

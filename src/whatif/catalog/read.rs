@@ -58,7 +58,8 @@ impl Spec {
     }
 }
 
-/// The definitions of a file, in order, and the shape of the first. An error if it is no JSON or has no known shape.
+/// The definitions of a file, in order, and the shape of the first. An error if the text is no JSON or has none of the
+/// known shapes.
 pub fn definitions(spec: &Spec, text: &str) -> Result<(DefinitionShape, Vec<ToolDefinition>)> {
     let file = &spec.file;
     let value: Value = serde_json::from_str(text).map_err(|cause| {

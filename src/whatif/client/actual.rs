@@ -151,7 +151,7 @@ pub struct ActualChange {
     /// Cost per token of context (per request, of a change that makes contexts smaller) after over before, less one, over the
     /// same of what it does not concern; none while there are too few sessions.
     pub change: Option<f64>,
-    /// Both ends of its 95 % interval over sessions.
+    /// Lower end of its 95 % interval over sessions.
     pub lower: Option<f64>,
     pub upper: Option<f64>,
     /// What it is held against: `subagents`, `main threads`, `other projects`, or nothing.

@@ -62,6 +62,7 @@ pub struct TriedWindows {
 pub struct Results {
     /// Characters of shell output.
     pub bash_chars: Vec<u64>,
+    /// Tokens of results of MCP tools.
     pub mcp_tokens: Vec<u64>,
     pub read_tokens: Vec<u64>,
     /// Characters that stay of what is too long.
@@ -91,6 +92,7 @@ impl SplitThresholds {
     }
 }
 
+/// The data file.
 const FILE: &str = "policies/claude_settings.toml";
 
 impl ClientThresholds {
@@ -104,7 +106,8 @@ impl ClientThresholds {
         Ok(thresholds)
     }
 
-    /// Client versions of the last days of some projects, or of all. What is later than now has a wrong clock.
+    /// Client versions of the last days of some projects, or of all. What is later than now has a wrong clock: it is no last
+    /// request.
     pub fn versions(&self, timeline: &Timeline, projects: Option<&BTreeSet<Id>>, now: Millis) -> Versions {
         let of = |chain: u32| timeline.sessions[timeline.session_of_chain(chain) as usize].project;
         let is_asked = |chain: u32| projects.is_none_or(|asked| asked.contains(&of(chain)));
@@ -128,7 +131,8 @@ impl ClientThresholds {
 /// Client versions, each with the time of its last request.
 pub type Versions = BTreeMap<String, Millis>;
 
-/// The first of these levers that all these clients know. The error says what to update, and what the first lever needs.
+/// The first of these levers that every one of these clients knows. The error says what to update, and from which
+/// version on the first lever is known.
 pub fn known<'l>(levers: &[&'l Lever], versions: &Versions) -> std::result::Result<&'l Lever, String> {
     if let Some(lever) = levers.iter().find(|lever| unknowing(lever, versions).is_none()) {
         return Ok(lever);

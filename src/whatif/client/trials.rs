@@ -29,7 +29,8 @@ use crate::whatif::sim::simulator::{Priced, SimulatedRun, Simulator};
 use crate::whatif::sim::view::{Stage, StageJournal};
 use crate::whatif::workload::Workload;
 
-/// What every try is made on: sessions of some projects, or all, under the simulator's cache, with answers if it counts them.
+/// What every try is made on: the sessions of some projects, or all, under the cache of the simulator. Whether answers count is
+/// its matter as well.
 pub struct LeverTrials<'b> {
     simulator: &'b Simulator<'b>,
     workload: &'b Workload,
@@ -43,6 +44,7 @@ pub struct LeverTrials<'b> {
     thresholds: ClientThresholds,
     compaction: CompactionThresholds,
     params: CompactionParams,
+    /// What comes back after a compaction.
     reattached: Reattached,
     tokens: Arc<[u32]>,
     /// The projects that are asked about; none: all.
@@ -51,6 +53,7 @@ pub struct LeverTrials<'b> {
     order: Vec<u32>,
 }
 
+/// A configuration, replayed.
 #[derive(Default)]
 struct Replayed {
     run: SimulatedRun,

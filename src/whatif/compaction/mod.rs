@@ -1,8 +1,12 @@
 //! Compaction: the head of a context is replaced by a summary when the context grows past a trigger.
 //!
-//! The stage decides before each request whether to compact, and from then on sends the summary for the head. The decision
-//! rests on what was really sent: the context of the request before, as all stages left it, and what has come since. So a
-//! trimmed context compacts later.
+//! [`params`] is what can be set and what is known, [`splice`] takes the log's own compactions out and says
+//! where the kept part begins. Of the log itself, [`real`] finds the compactions again and what they cost and broke, [`carry`]
+//! how large contexts were around them and would be; [`figures`] are those of a virtual run, and of other thresholds beside it.
+//!
+//! The stage decides before each request whether to compact, and from then on sends the summary for the head. The
+//! decision rests on what was really sent: the context of the request before, as all stages left it, and what has come
+//! since. So a trimmed context compacts later.
 
 pub mod carry;
 pub mod figures;
@@ -321,7 +325,8 @@ impl Stage for Compaction {
 }
 
 impl Cut {
-    /// Whether the context still goes on from what was kept: not after a compaction of the log, nor back before the kept part.
+    /// Whether the context still goes on from what was kept: after a compaction of the log, or back before the kept part,
+    /// it does not.
     fn fits(&self, moment: &RequestMoment<'_>, view: &ContextView) -> bool {
         let own = moment.timeline.request(moment.request).inputs.start;
         let is_kept = |item: &Item| matches!(item.key, ItemKey::Block(block) if (self.first..own).contains(&block));

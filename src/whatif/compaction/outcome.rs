@@ -152,7 +152,8 @@ pub struct AfterSizes {
     pub compactions: u64,
     /// First contexts after them.
     pub context: Percentiles,
-    /// Sizes that the parameters predict within the tolerance, of all. The client keeps no message word for word.
+    /// Static prefix, summary, acknowledgement and reattached files of the parameters are within the tolerance, of all. The
+    /// client keeps no message word for word.
     pub by_params: Share,
     /// What was known before the week of the compaction predicts within the tolerance, of all.
     pub learned: Share,

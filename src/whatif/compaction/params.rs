@@ -8,7 +8,7 @@ use crate::base::error::{Error, Result};
 use crate::logs::trace::compare_versions;
 use crate::whatif::compaction::outcome::AttemptEnd;
 
-/// The parameters; what each does and its default stand in `rules/policies/compaction.toml`.
+/// The parameters; defaults stand in `rules/policies/compaction.toml`.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Params {
@@ -72,6 +72,7 @@ pub enum Mode {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(untagged, expecting = "it has to be a number of tokens or \"observed\"")]
 pub enum Reserve {
+    /// So many tokens.
     Tokens(u64),
     Word(ReserveWord),
 }
@@ -298,7 +299,9 @@ pub struct Reattach {
     /// Files that were worked on last.
     pub files_max: usize,
     pub file_tokens_max: u64,
+    /// Tools whose results are files.
     read_tools: Vec<String>,
+    /// Tools whose inputs are files.
     write_tools: Vec<String>,
     /// Most tokens that a chain begins with besides tools, system prompt and first prompt.
     pub memory_tokens_max: u64,
@@ -383,7 +386,8 @@ pub struct CompactionBars {
 }
 
 impl CompactionThresholds {
-    /// Reads the file, cited as `place`. An error if a key is missing, unknown or of another type, or values make no sense.
+    /// Reads the file. An error if a key is missing, unknown or of another type, or a parameter makes no sense; `place`
+    /// is how the file is cited.
     pub fn parse(text: &str, place: &str) -> Result<Self> {
         let thresholds: Self = fitting(text, place)?;
         thresholds.params.check(&thresholds.client)?;

@@ -1,9 +1,13 @@
 //! What the compactions of the log cost and broke, and whether the client's rule finds the automatic ones again.
 //!
-//! In every stretch of requests the rule fires at the first context that reaches the trigger. The context that the client saw
-//! right before a compaction was never sent: it is what the boundary says of it, else the context before with an estimate of
-//! what came since. Results that arrived right before a compaction were sent to nobody and may be missing from that estimate,
-//! so placing by it alone is a lower bound. A firing is false where no automatic compaction is next to it.
+//! The summariser's calls are not logged, so their tokens are an estimate and never part of the bill. What broke is
+//! what later output took up and only the compacted part had shown.
+//!
+//! In every stretch of requests the rule fires at the first context that reaches the trigger. The context that the
+//! client saw right before a compaction was never sent: it is what the boundary says of it, else the context before
+//! with an estimate of what came since. Results that arrived right before a compaction were sent to nobody and may be
+//! missing from that estimate, so placing by it alone is a lower bound; it stands beside. A firing is false where no
+//! automatic compaction is next to it.
 
 use std::collections::BTreeMap;
 use std::ops::Range;

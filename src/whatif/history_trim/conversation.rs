@@ -131,6 +131,7 @@ impl<'a> MessageReading<'a> {
         item.key.block().map(|index| (index, &self.timeline.blocks[index as usize]))
     }
 
+    /// End of the answer that holds a block.
     fn end_of_answer(&self, block: u32) -> u32 {
         let requests = &self.timeline.requests;
         let place = requests.partition_point(|request| request.outputs.end <= block);

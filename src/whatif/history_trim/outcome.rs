@@ -125,6 +125,7 @@ pub struct CapNumbers {
     pub message_near_min: u32,
     /// Cap of the oldest message per cap next to the boundary.
     pub message_oldest_share: f64,
+    /// Least cap of the oldest message.
     pub message_oldest_min: u32,
     /// Cap of a tool result per cap of a message.
     pub tool_share: f64,

@@ -115,6 +115,7 @@ pub fn formulas(rule: &TrimRule) -> Vec<String> {
     lines
 }
 
+/// The parameters that set a cap.
 fn caps_set(params: &Params) -> Vec<String> {
     let caps = [
         ("old_message_max_tokens", params.old_message_max_tokens),

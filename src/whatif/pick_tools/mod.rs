@@ -27,7 +27,7 @@ use crate::whatif::tools::plan::{Expand, Handling, ToolPlan, ToolSelection};
 use crate::whatif::tools::stage::{Chains, Definitions};
 use crate::whatif::tools::{Bag, Queries, ToolSet, Tools, counted_part, turns};
 
-/// What the user may set; the sheet of the policy says what each does.
+/// What the user may set.
 #[derive(Clone, PartialEq, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Params {
@@ -213,8 +213,10 @@ impl Score {
         (1..SCORE_BINS).rev().find(|tenths| self.compare_with(*tenths as u64 - 1, 10).is_gt()).unwrap_or(0)
     }
 
+    /// Compares it with `part / whole`, which is squared where the score is.
     fn compare_with(&self, part: u64, whole: u64) -> Ordering {
-        let power = |value: u64| u128::from(value) * if self.is_squared { value.into() } else { 1 };
+        let squared = |value: u64| u128::from(value) * u128::from(value);
+        let power = |value: u64| if self.is_squared { squared(value) } else { value.into() };
         (u128::from(self.numerator) * power(whole)).cmp(&(power(part) * u128::from(self.denominator)))
     }
 }

@@ -1,9 +1,11 @@
 //! The policy `pipeline`: devboy's own layers over the same contexts, so that what they save is told in money, and beside
 //! policies that take old text away.
 //!
-//! A result is shortened when it comes in, as a replay of the layers decided, and stays so: no prefix breaks. A hint,
-//! though, points at an earlier result; if another policy has removed that one, it dangles
-//! ([`crate::whatif::sim::breakage::detect`]).
+//! A result is shortened when it comes in and stays as it came, so no prefix breaks. What a result would have been replaced
+//! by is not decided here: a replay of the layers has done that. A hint, though, points at an earlier result; if another
+//! policy has removed that one, the hint dangles ([`crate::whatif::sim::breakage::detect`]).
+//!
+//! Here stand the stage, what it did to the results of a log, and the report of that.
 
 pub mod replayed;
 
@@ -22,7 +24,7 @@ use crate::whatif::sim::view::{
     ContextView, ForkPoints, Given, Item, ItemKey, RequestMoment, Stage, StageJournal, StageOutput,
 };
 
-/// What the user may set; the sheet of the policy says what each does.
+/// What the user may set.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Params {
@@ -93,6 +95,7 @@ pub struct FirstShown {
     is_held: bool,
 }
 
+/// What became of a result.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum ResultEnd {
     Undecided,
@@ -116,7 +119,8 @@ pub struct Pipeline {
 }
 
 impl Pipeline {
-    /// The stage, with what a replay of the layers found; `sizes` are the numbers by which block sizes were estimated.
+    /// The stage under its parameters, with what a replay of the layers found. `sizes` are the numbers by which block sizes were
+    /// estimated.
     pub fn new(
         timeline: &Timeline,
         params: Params,
@@ -230,7 +234,8 @@ fn all_stood(moment: &RequestMoment<'_>, view: &ContextView) -> bool {
     })
 }
 
-/// Sums up what a stage wrote down, a result of several chains (a fork) once; `aliases` have present names of tools.
+/// Sums up what a stage wrote down. A result that stands in several chains (a fork) counts once. `aliases` are older names of
+/// tools and their present ones.
 pub fn outcome(
     timeline: &Timeline,
     aliases: &BTreeMap<String, String>,

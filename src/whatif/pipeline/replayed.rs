@@ -1,6 +1,10 @@
-//! `pipeline`: the layers are replayed over the logs as `devboy replay` does, and what they sent goes into the contexts; and
-//! what one place on the way could save in money. A result that is sent in fewer tokens is written to the cache once and read
-//! from it many times, so that a share of tool-response tokens says little about the bill.
+//! `pipeline`: the layers are replayed over the logs as `devboy replay` does, and what they sent goes into the
+//! contexts.
+//!
+//! And what one place on the way could save in money: its layers over the same contexts, under the simulated prompt cache.
+//!
+//! A result that is sent in fewer tokens is written to the cache once and read from it many times, so that a share of
+//! tool-response tokens says little about the bill.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -25,6 +29,7 @@ use crate::whatif::sim::simulator::{SimulatedRun, Simulator};
 use crate::whatif::simulation::{Finished, PolicyShare, Ready, Simulation};
 use crate::whatif::workload::{Workload, cache_rules};
 
+/// Tools that a table shows.
 const TOOLS_SHOWN: usize = 12;
 
 /// What the layers sent, by call of the timeline, in either set of formats.

@@ -11,7 +11,8 @@ use crate::whatif::sim::laid_out;
 use crate::whatif::sim::simulator::Simulator;
 use crate::whatif::sim::view::ItemKey;
 
-/// Percent by which a read dropped, floored, if that is a break: to less than half of the one before (policies.md 2.1).
+/// Percent by which a read dropped, floored, if that is a break: the read before was positive and this one is less than half
+/// of it (policies.md 2.1).
 pub fn drop_percent(previous: u64, current: u64) -> Option<u64> {
     (previous > 0 && 2 * current < previous).then(|| 100 * (previous - current) / previous)
 }

@@ -154,7 +154,8 @@ fn arms(
     (compare, cells): (&Compare, &CellRules),
     error: f64,
 ) -> Vec<CacheArm> {
-    let (Compare { ttl, layout, keepalive_s, .. }, was) = (compare, shipped.params);
+    let Compare { ttl, layout, keepalive_s, .. } = compare;
+    let was = shipped.params;
     let ttl = ttl.iter().map(|&ttl| (format!("ttl={ttl}"), Params { ttl, ..was }));
     let layout = layout.iter().map(|&layout| (format!("layout={}", layout.into_str()), Params { layout, ..was }));
     let keep =
@@ -257,7 +258,8 @@ pub fn keep_alive_break_even(prices: &Prices, model: &str, class: CacheLifetime,
     Some((write.checked_sub(nano.read)?, nano.read))
 }
 
-/// The figures under names of the agent runtime. A bundle of workspace files is read anew after an invalidation, else held.
+/// The figures under the names that operators of the agent runtime know. A bundle of workspace files is read anew after an
+/// invalidation and held otherwise.
 pub fn aliases(found: &PromptCache, calibration: &Calibration) -> BTreeMap<&'static str, Value> {
     let spent = found.simulated.spent;
     let ratio = (spent.prompt() > 0).then(|| spent.read as f64 / spent.prompt() as f64);

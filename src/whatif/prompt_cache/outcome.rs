@@ -61,7 +61,7 @@ pub struct CacheArm {
     pub total: Total,
     /// Cost of the simulated baseline, in the money of what has a price both ways.
     pub against: Cost,
-    /// Both ends of the 95 % interval over sessions of the change against it; none with too few sessions.
+    /// Lower end of the 95 % interval over sessions of the change against it; none with too few sessions.
     pub change_lower: Option<f64>,
     pub change_upper: Option<f64>,
     /// Reads that only kept a prefix alive.

@@ -196,7 +196,7 @@ impl TryFrom<Given> for MinCacheable {
     }
 }
 
-/// What can be set; the sheet says what each does.
+/// What can be set.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Params {

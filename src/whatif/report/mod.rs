@@ -116,7 +116,8 @@ impl PolicyReport {
         self.outcome.as_ref().filter(|_| self.not_estimated.is_none())
     }
 
-    /// Whether the difference is within the simulation's error, below the least that is called one, or may be none at all.
+    /// Whether the difference is within what the simulation itself is off, less than the least that is called one, or may
+    /// be none at all by its interval over sessions.
     pub fn is_unsure(&self) -> bool {
         let change = self.outcome.as_ref().and_then(|outcome| outcome.total.change());
         let error = self.accuracy.map_or(0.0, |accuracy| accuracy.cost_error.size());

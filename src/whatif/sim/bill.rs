@@ -26,7 +26,8 @@ pub fn total(simulator: &Simulator<'_>) -> RunBill {
     billed(simulator).map(|(_, spent, cost)| RunBill { spent, cost }).sum()
 }
 
-/// The bill of all requests, and of the same input with nothing cached; both in the money of what has a price both ways.
+/// The bill of all requests, and what the same input would have been billed if nothing were cached; both in the money of
+/// what has a price both ways.
 pub fn with_and_without_cache(simulator: &Simulator<'_>) -> (Total, Total) {
     let (mut with, mut without) = (Total::default(), Total::default());
     for (request, spent, cost) in billed(simulator) {
@@ -48,7 +49,8 @@ fn billed<'g>(simulator: &'g Simulator<'_>) -> impl Iterator<Item = (&'g Request
     })
 }
 
-/// Holds a run against the bill (no output) over the requests that `counts` picks: reads one by one, cost as expected.
+/// Holds a run against the bill (no output), over the requests that `counts` picks: its reads one by one, its cost as it is to
+/// be expected.
 pub fn compare(simulator: &Simulator<'_>, run: &Blind, counts: impl Fn(&Request) -> bool) -> AgainstBill {
     let mut found = AgainstBill::default();
     for ((pair, priced), expected) in paired(simulator.timeline, &run.reads).zip(&run.cost.requests) {

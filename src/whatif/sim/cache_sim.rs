@@ -65,6 +65,7 @@ struct Hit {
     last_use: Millis,
 }
 
+/// The static prefix of one model.
 #[derive(Clone, Copy, Debug)]
 struct StaticPrefix {
     model: Sym,

@@ -220,7 +220,7 @@ fn measured(costs: impl Iterator<Item = (Cost, Cost)>, in_money: bool) -> Vec<Se
 
 /// What samples of sessions say about a change of cost.
 pub struct Drawn {
-    /// Both ends of the 95 % interval of the change.
+    /// Lower end of the 95 % interval of the change.
     pub lower: f64,
     pub upper: f64,
     /// Standard error.
@@ -295,7 +295,7 @@ pub struct Cell {
     pub before: Cost,
     /// Whether that is of money; else of input-equivalent tokens, because nothing in this part has a price.
     pub in_money: bool,
-    /// Both ends of its 95 % interval over sessions; none where there are too few of them.
+    /// Lower end of its 95 % interval over sessions; none where there are too few of them.
     pub lower: Option<f64>,
     pub upper: Option<f64>,
     /// What the simulation is off the bill in this part, as a share.

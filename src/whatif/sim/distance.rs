@@ -160,7 +160,7 @@ pub struct UnforeseenLosses {
     pub occasion: Option<Occasion>,
     /// Requests at which one could be lost, and at which it was.
     pub count: Portion,
-    /// Both ends of the 95 % interval of that share: over sessions or over requests (Wilson), whichever is wider.
+    /// Lower end of the 95 % interval of that share: over sessions or over requests (Wilson), whichever is wider.
     pub lower: f64,
     pub upper: f64,
 }

@@ -72,6 +72,7 @@ impl Serialize for Deviation {
 /// Tokens and cost of all requests.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize)]
 pub struct RunBill {
+    /// Tokens by how they are billed.
     pub spent: Spent,
     pub cost: Cost,
 }

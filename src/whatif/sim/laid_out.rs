@@ -130,6 +130,7 @@ fn leave_out(sizes: &BlockSizes, request: u32, items: &mut Vec<Item>) -> usize {
     first
 }
 
+/// Adds what came with a request.
 fn add_inputs(timeline: &Timeline, sizes: &BlockSizes, request: u32, items: &mut Vec<Item>) {
     let residual = sizes.residual[request as usize];
     if residual > 0 {
@@ -138,6 +139,7 @@ fn add_inputs(timeline: &Timeline, sizes: &BlockSizes, request: u32, items: &mut
     items.extend(timeline.request(request).inputs.clone().map(|block| item(timeline, &sizes.tokens, block)));
 }
 
+/// Adds what a request was answered.
 fn add_outputs(timeline: &Timeline, sizes: &BlockSizes, request: u32, items: &mut Vec<Item>) {
     items.extend(timeline.request(request).outputs.clone().map(|block| item(timeline, &sizes.tokens, block)));
 }

@@ -22,7 +22,7 @@ pub fn outcome(timeline: &Timeline, baseline: &SimulatedRun, policy: &SimulatedR
     for (request, Total { requests, spent, cost }) in baseline.parts() {
         let cell = cells.of(timeline, request);
         cell.requests += requests;
-        cell.unpriced_requests += requests * u64::from(cost.unpriced_tokens > 0);
+        cell.unpriced_requests += u64::from(requests > 0 && cost.unpriced_tokens > 0);
         cell.baseline += RunBill { spent, cost };
     }
     for (request, Total { spent, cost, .. }) in policy.parts() {
@@ -132,7 +132,8 @@ impl CostComparison {
     }
 }
 
-/// Whether a change is one: more than `error`, and not nothing by its interval over sessions. Without one too few tell.
+/// Whether a change is one: more than `error`, and by its interval over sessions not nothing. Without an interval there are
+/// too few sessions to tell.
 pub fn verdict(change: f64, error: f64, interval: Option<(f64, f64)>) -> CostVerdict {
     let is_told = interval.is_some_and(|(lower, upper)| lower > 0.0 || upper < 0.0);
     match change {

@@ -22,7 +22,8 @@ pub struct Assigned {
 }
 
 impl Assigned {
-    /// Reads `key=value`; what is no TOML value is text, and `[a,b]` a list of texts. An error without `=` or key.
+    /// Reads `key=value`. What is no TOML value counts as text, and `[a,b]` as a list of texts. An error if there is no
+    /// `=` or no key.
     pub fn parse(text: &str, place: impl Into<String>) -> Result<Self> {
         let fault =
             |does: &str| Error::usage(format!("`{text}` {does}")).hint("write KEY=VALUE, for instance `--set ttl=5m`");
@@ -98,7 +99,12 @@ impl PolicyConfig {
 
     /// Whether the policy has the parameter, with a default or without one (`optional` of the sheet).
     pub fn has(&self, key: &[String]) -> bool {
-        self.names().contains(&key.join("."))
+        let mut at = self.document.get("params");
+        for part in key {
+            at = at.and_then(Item::as_table_like).and_then(|table| table.get(part));
+        }
+        at.is_some_and(|item| item.as_table_like().is_none() || item.is_value())
+            || self.optional().any(|optional| optional == key.join("."))
     }
 
     fn optional(&self) -> impl Iterator<Item = &str> {
@@ -118,7 +124,8 @@ impl PolicyConfig {
         at[last.as_str()] = Item::Value(widened(&setting.value, at.get(last)));
     }
 
-    /// The parameters as the policy reads them. The error shows one that is unknown, or whose value is of the wrong kind.
+    /// The parameters as the policy reads them. An error if there is no such parameter, or a value is of the wrong
+    /// kind; the message shows the parameter.
     pub fn params<T: DeserializeOwned>(&self) -> Result<T> {
         let text = self.alone().to_string();
         toml::parsed(&text).map_err(|cause| self.fault(&text, &cause))

@@ -170,7 +170,8 @@ pub struct Predictions {
 }
 
 impl Predictions {
-    /// Reads lines of `{"message_id": "msg_…", "tools": ["…"]}`; the error names a line of `place` that is none.
+    /// Reads lines of `{"message_id": "msg_…", "tools": ["…"]}`; `place` is the file, for messages. An error if a line
+    /// is something else.
     pub fn parse(text: &str, place: &str) -> Result<Self> {
         let lines = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty());
         let by_message = lines.map(|(number, line)| {

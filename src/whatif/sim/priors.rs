@@ -138,7 +138,8 @@ pub fn learn(timeline: &Timeline, rules: &SizeRules, unknown: CacheLifetime) -> 
     priors
 }
 
-/// Requests with usage by their starts; those of one chain stay in their order even if its clock ran backwards.
+/// Requests with usage in the order of their starts; those of one chain stay in their order even if its clock ran
+/// backwards.
 fn by_clock(timeline: &Timeline) -> Vec<u32> {
     let mut order: Vec<(Millis, u32)> = Vec::with_capacity(timeline.requests.len());
     for chain in &timeline.chains {
@@ -155,7 +156,8 @@ fn by_clock(timeline: &Timeline) -> Vec<u32> {
     order.into_iter().map(|(_, index)| index).collect()
 }
 
-/// Lifetime of every request's writes: what its usage says, else the request before in its chain, else the next that does.
+/// Lifetime of every request's writes: what its usage says, else that of the request before in its chain, else that of the
+/// next one that says it.
 fn classes(timeline: &Timeline, unknown: CacheLifetime) -> Vec<CacheLifetime> {
     let mut classes = vec![unknown; timeline.requests.len()];
     for chain in &timeline.chains {
@@ -346,7 +348,7 @@ impl Learner<'_> {
         let before = self.seen[request.chain as usize].last.map(|last| self.timeline.request(last));
         let before = before.filter(|before| before.model == request.model);
         let cold = before.is_some() && prior.idle > prior.class.millis();
-        let broke = before.is_some_and(|before| (if cold { read } else { 2 * read }) < before.cached());
+        let broke = before.is_some_and(|before| if cold { read < before.cached() } else { 2 * read < before.cached() });
         let opens = laid_out::opens(self.timeline, index) && before.is_some();
         let shown = before.and_then(|before| shows_fork(before, request, prior.idle));
         let first = self.seen[request.chain as usize].last.is_none();
@@ -396,7 +398,8 @@ fn could_be_lost(before: &Request, request: &Request, idle: Millis, class: Cache
     (!explained && before.cached() > 0).then_some(place)
 }
 
-/// Whether a human turn in time read more than was written: the answer was cached already. None where it cannot tell.
+/// Whether a human turn within the lifetime read more than was written before: the answer was cached already. None where it
+/// cannot tell.
 fn shows_fork(before: &Request, request: &Request, idle: Millis) -> Option<bool> {
     let warm = idle <= CacheLifetime::FiveMinutes.millis();
     let cached = before.cached();

@@ -236,7 +236,8 @@ impl<'a> Simulator<'a> {
         0..self.timeline.chains.len() as u32
     }
 
-    /// Sends the requests of some chains in order: a stage may know from one what another begins with that was forked off it.
+    /// Sends the requests of some chains, in their order: a stage may know from one what another begins with that was forked
+    /// off it.
     pub fn run<'r>(
         &'r self,
         chains: Range<u32>,

@@ -31,7 +31,9 @@ pub enum Estimator {
     Anchored,
     /// The fitted formula alone.
     Fitted,
+    /// Tokens of `cl100k_base`.
     Cl100k,
+    /// Tokens of `o200k_base`.
     O200k,
     /// Four characters per token.
     Chars4,
@@ -91,7 +93,8 @@ impl SizeRules {
         }
     }
 
-    /// Reads the sheet; `place` is where it stands, for messages. An error if it does not fit, or a ratio is not positive.
+    /// Reads the sheet; `place` is where it stands, for messages. An error if it does not fit, or a ratio is not
+    /// positive.
     pub fn parse(text: &str, place: &str) -> Result<Self> {
         let rules: Self = fitting(text, place)?;
         let ratios = &rules.chars_per_token;
@@ -147,6 +150,7 @@ impl SizeRules {
 /// Sizes of all blocks of a timeline.
 #[derive(Clone, PartialEq, Debug)]
 pub struct BlockSizes {
+    /// How blocks were estimated.
     pub rules: SizeRules,
     /// Tokens by block.
     pub tokens: Vec<u32>,
@@ -360,13 +364,17 @@ impl Anchoring<'_> {
         if held <= room {
             return held;
         }
-        // Mostly the conversation went back: the newest go.
-        let mut order: Vec<usize> = (0..items.len()).rev().collect();
-        if self.timeline.request(index).marks.has(Marks::MICROCOMPACTION) {
+        let newest_first = (0..items.len()).rev();
+        let order: Box<dyn Iterator<Item = usize>> = if self.timeline.request(index).marks.has(Marks::MICROCOMPACTION) {
             // Cleared results first, then other results, then the rest; the oldest of each first.
             let named = self.cleared(index);
+            let mut order: Vec<usize> = newest_first.collect();
             order.sort_by_cached_key(|&at| (self.clearable(&named, items[at].key), at));
-        }
+            Box::new(order.into_iter())
+        } else {
+            // Otherwise the conversation went back: the newest go.
+            Box::new(newest_first)
+        };
         let mut gone: Vec<usize> = Vec::new();
         for at in order {
             if held <= room {

@@ -46,20 +46,22 @@ fn forks(simulator: &Simulator<'_>) -> UnloggedCalls {
     let pairs = requests.iter().zip(requests.iter().skip(1)).zip(simulator.priors.iter().skip(1));
     let pairs = pairs.filter(|((before, request), _)| before.chain == request.chain && request.counts());
     let forks = pairs.filter_map(|((before, request), prior)| {
-        let spent = Spent { read: before.cached(), ..written(surplus(before, request)?, prior.class) };
+        let answer = surplus(before, request)?;
+        let spent = Spent { read: before.cached(), ..written(answer, prior.class) };
         Some(priced(simulator, (request.model, request.start), spent))
     });
     forks.sum()
 }
 
+/// The calls of summarisers, priced.
 fn summaries(simulator: &Simulator<'_>) -> UnloggedCalls {
     let slack_s = simulator.cache_rules.params.slack_s;
     let calls = summariser_calls(simulator.timeline, &simulator.sizes.tokens, slack_s.into()).into_iter();
-    let priced = calls.map(|SummariserCall { before, spent }| {
+    let calls = calls.map(|SummariserCall { before, spent }| {
         let before = simulator.timeline.request(before);
         priced(simulator, (before.model, before.end), spent)
     });
-    priced.sum()
+    calls.sum()
 }
 
 /// A call that wrote the summary of a compaction and is in no log.

@@ -1,8 +1,11 @@
 //! A context as it is about to be sent, the stages that may change it, and what chains that were forked off begin with.
 //!
-//! Each stage makes a view of its own of the one before it, so stages compose; the driver compares the last one with what was
-//! sent before. A context mostly is the one before with a little behind it: everybody keeps the views and says how much of one
-//! stayed, so that a long thread is not read from its start at every request.
+//! For every request the driver lays out what the log says was sent: the static prefix (tools, system) and the blocks of
+//! the segment so far with their sizes. Each stage makes a view of its own of the one before it; the driver then compares
+//! the last one with what was sent before to see how much of a cached prefix is still good, prices it, and looks for what was
+//! lost. So stages compose, and without any stage the view is the log's. A context mostly is the one before with a little
+//! behind it: everybody keeps the views and says how much of one stayed, so that a long thread is not read from its start at
+//! every request.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -219,7 +222,8 @@ impl<T: Ord> StageJournal<T> {
     }
 }
 
-/// What stood when a request was sent that other chains are forked off, kept until the last of these begins.
+/// What stood when a request was sent that another chain is forked off, kept until the last chain that was forked off
+/// there begins.
 #[derive(Debug)]
 pub struct ForkPoints<T> {
     /// These requests, each with that chain; none until one was sent.

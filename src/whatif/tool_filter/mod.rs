@@ -53,7 +53,8 @@ pub struct Filter {
 }
 
 impl Filter {
-    /// Gets ready, with checked parameters; `prefixes` are tokens of the static prefix by chain, where known.
+    /// Gets ready. The parameters have been checked. `prefixes` are tokens of the static prefix by chain, where known,
+    /// `predictions` those of `predictor=replay:FILE`.
     pub fn new(
         timeline: &Timeline,
         params: &Params,
@@ -220,6 +221,7 @@ fn unknown_predictions(predictions: &Predictions, inventory: &Inventory) -> Opti
     (!unknown.is_empty()).then(|| format!("predicted tools that no catalog has were dropped: {names}"))
 }
 
+/// Tools that a table shows.
 const TOOLS_SHOWN: usize = 20;
 
 /// Parameters of what is shown and how it comes back: read only where anything is left out.

@@ -8,7 +8,7 @@ use crate::base::error::{Error, Result};
 use crate::whatif::tool_filter::result::CoverageElsewhere;
 use crate::whatif::tools::plan::Expand;
 
-/// What the user may set; the sheet of the policy says what each does.
+/// What the user may set.
 #[derive(Clone, PartialEq, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Params {

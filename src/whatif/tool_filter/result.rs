@@ -72,7 +72,8 @@ impl BreakEven {
         self.read_u20 * self.removed_tokens
     }
 
-    /// What a request with a miss costs beyond the extra one where the prefix is rebuilt: all of it is written, not read.
+    /// What a request with a miss costs beyond the extra one where the prefix is rebuilt: the whole context is written,
+    /// not read.
     pub fn rebuild_u20(&self) -> u64 {
         self.write_u20.saturating_sub(self.read_u20) * self.context_tokens
     }
@@ -103,7 +104,8 @@ fn pays_from(cost: u64, saved: u64) -> Option<u64> {
     (saved > 0).then(|| cost.div_ceil(saved))
 }
 
-/// |S − (Σ definitions + system prompt)| over chains: how far the static prefix is from the definitions of the catalog.
+/// How far the static prefix is from the definitions of the catalog, over chains: |S − (Σ definitions + system
+/// prompt)|.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize)]
 pub struct Unexplained {
     /// Chains with a known prefix.
@@ -187,6 +189,7 @@ fn by_turns<S: Serializer>(rows: &BTreeMap<u32, RecencyCoverage>, serializer: S)
 pub struct CoverageElsewhere {
     /// Calls covered by the list alone.
     pub calls_pct: f64,
+    /// Tool-using turns covered by it.
     pub turns_pct: f64,
     /// Tool-using turns with a miss, by [`turns_key`].
     pub turns_missed_pct: BTreeMap<String, f64>,

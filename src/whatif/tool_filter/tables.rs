@@ -121,7 +121,8 @@ pub fn covered(found: &ListCoverage, elsewhere: &CoverageElsewhere) -> String {
     )
 }
 
-/// What a fixed list misses with the tools of the last turns, beside what other logs came to with the shipped list.
+/// What a fixed list misses with the tools of the last turns, by turns that are looked back on, beside what other logs
+/// came to with the shipped list.
 pub fn coverage(found: &ListCoverage, elsewhere: &CoverageElsewhere) -> Table {
     let columns = ["tools of the last", "#turns with a miss", "#misses per 100 calls", "#turns, public logs"];
     let mut table = Table::new(&columns);

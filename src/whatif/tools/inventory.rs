@@ -50,7 +50,8 @@ pub struct Inventory {
 }
 
 impl Inventory {
-    /// The tools of the catalog and others that were used, with shipped words for these; words of the stop list do not count.
+    /// The tools of the catalog (none: what was used), with shipped words for those that it does not have. Words of the
+    /// stop list do not count.
     pub fn new(timeline: &Timeline, known: &Tools) -> Self {
         let Tools { catalog, shipped, rules, stop, .. } = known;
         let mut definitions = catalog.as_ref().map(|(catalog, _)| newest(catalog)).unwrap_or_default();

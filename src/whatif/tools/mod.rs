@@ -41,7 +41,8 @@ pub struct Tools {
 }
 
 impl Tools {
-    /// Reads the user's catalogs and the shipped files. An error if a file cannot be read or has no known shape.
+    /// Reads the user's catalogs and the shipped files. An error if a file cannot be read or has none of the known
+    /// shapes.
     pub fn read(files: &[String], data: &Data) -> Result<Self> {
         let specs = files.iter().map(|file| Spec::parse(file)).collect::<Result<Vec<_>>>()?;
         let text = |spec: &Spec| {

@@ -128,7 +128,8 @@ impl ToolStage {
         Self { chains, plan: ToolPlan::default(), definitions: None, appended: Vec::new(), edition_before: 0 }
     }
 
-    /// The request that is answered with a wish for more tools, before the head is rebuilt: it reads what is still the same.
+    /// The request that is answered with a wish for more tools, before the head is rebuilt: it reads what is still the
+    /// same.
     fn asked_in_vain(&self, moment: &RequestMoment<'_>, view: &ContextView, edition: u64) -> ExtraCall {
         let same = if edition == self.edition_before { moment.sent_before.unwrap_or(0) } else { 0 };
         let shared = if moment.opens_segment { same.min(view.prefix.tokens) } else { same };

@@ -47,7 +47,8 @@ pub fn saved(log: &EventLog, from: Millis, to: Millis) -> Option<ActualSavings> 
     (sum.events > 0).then_some(sum)
 }
 
-/// What was billed around changes of Claude Code's settings (in written order) of which something was expected.
+/// What the logs say of changes of Claude Code's settings, which stand in the order in which they were written: of each what was
+/// billed, if something was expected of it and there are logs.
 pub fn billed(
     changes: &[(&JournalEntry, &JointChange<'_>)],
     args: &history::Args,

@@ -1,4 +1,5 @@
-//! `devboy tune history`: what devboy changed and why, what was expected of it, and what it saved until the next change.
+//! `devboy tune history`: what devboy changed and why, what it was expected to save, and what was saved until the next
+//! change.
 
 mod actual;
 mod show;
@@ -149,7 +150,8 @@ fn rows<'j>(
     journal.entries.iter().zip(standings).enumerate().map(row).collect()
 }
 
-/// Keys that no later entry changed and that are not as an entry left them; of an unreadable file nothing is known.
+/// Keys of Claude Code's settings that no later entry changed and that are not any more what an entry made them. Of a file
+/// that cannot be read nothing is known.
 fn by_hand(entry: &JournalEntry, later: &[JournalEntry]) -> Vec<(String, String)> {
     let file = Some(entry).filter(|entry| entry.is_about_claude());
     let Some(file) = file.and_then(|entry| ClaudeFile::load(Path::new(&entry.config)).ok()) else { return Vec::new() };

@@ -144,7 +144,8 @@ impl Telling<'_> {
         unsettable.take(self.top.unwrap_or(self.thresholds.nothing_to_set_max))
     }
 
-    /// How often the intervals of the page hold, where some are over few sessions, as those of a part or of subagents may be.
+    /// How often the intervals of the page hold, where some are over few sessions: those of a part, or of subagents, are over fewer
+    /// than there are.
     pub fn of_few_sessions(&self) -> Option<String> {
         let told = self.findings().chain(self.told_unsettable());
         let has_interval = |finding: &&BillFinding| {

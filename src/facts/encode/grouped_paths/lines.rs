@@ -29,7 +29,8 @@ impl<'a> SearchHit<'a> {
         text.get(1..).unwrap_or_default()
     }
 
-    /// The text of a context line that follows the line `previous`, if it needs no number: taken for no row, heading or mark.
+    /// The text of a context line that follows the line `previous`, if it can stand there without its number: it is
+    /// taken for no row, heading or mark.
     pub(crate) fn text_after(&self, previous: Option<u32>, every: u32) -> Option<&'a str> {
         let follows = previous.is_some_and(|previous| previous.checked_add(1) == Some(self.number));
         let canonical = !self.shown.starts_with('0') && !self.number.is_multiple_of(every);

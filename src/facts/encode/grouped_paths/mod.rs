@@ -12,10 +12,11 @@
 //!                                  e.rs
 //! ```
 //!
-//! Under the heading `path:` stand rows `12:hit` and `13-context`; any other line is the context line with the next number, as
-//! it stands in the file. Under the heading `directory/:` stand paths in that directory. A line `[end]` is put where lines of
-//! the body could be taken for part of a group. Some search tools write paths relative to the working directory only where a
-//! colon follows, so that context lines without one have a directory more; the first line then names it.
+//! Under the heading `path:` stand rows `12:hit` and `13-context`; any other line is the context line with the next
+//! number, as it stands in the file. Under the heading `directory/:` stand paths in that directory. A line `[end]` is put
+//! where lines of the body could be taken for part of a group. Some search tools write paths relative to the working
+//! directory only where a colon follows, so that context lines without one have a directory more; the first line then
+//! names it.
 
 pub mod lines;
 
@@ -99,8 +100,15 @@ struct PathsWriter<'a> {
 
 impl<'a> PathsWriter<'a> {
     fn new(bytes: usize, every: usize) -> Self {
-        let (out, every) = (String::with_capacity(bytes), u32::try_from(every).unwrap_or(u32::MAX));
-        Self { out, group: LineGroup::None, previous: None, colon: None, every, empty: true, saved: false }
+        Self {
+            out: String::with_capacity(bytes),
+            group: LineGroup::None,
+            previous: None,
+            colon: None,
+            every: u32::try_from(every).unwrap_or(u32::MAX),
+            empty: true,
+            saved: false,
+        }
     }
 
     fn line(&mut self, line: &str) {

@@ -4,6 +4,8 @@
 //! A reference breaks where the log's own context shows at least one of its occurrences and the sent one shows none. So
 //! nothing breaks when nothing is removed, and what the model knew from elsewhere is not put down to the policy. The
 //! text of a simulated summary is unknown: it is taken to repeat nothing, so the counts are upper bounds.
+//!
+//! For that it is looked up which blocks a context shows: the log's own of a request, and one that is sent.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -219,7 +221,8 @@ impl<'a> BreakWatch<'a> {
         self.paired = 0;
     }
 
-    /// A request goes out, with its context as the log has it and as the stages left it, and what they left besides.
+    /// A request goes out: its context as the log has it and as the stages left it, with what of both stayed, and what they left
+    /// besides.
     pub fn sent(&mut self, moment: &RequestMoment<'_>, both: [Given<'_>; 2], tokens: u64, output: &StageOutput) {
         let [logged, sent] = both.map(|given| given.view);
         let has_grown = moment.before.is_none_or(|before| both[1].kept >= before.items.len());

@@ -27,6 +27,7 @@ pub fn calls_of(timeline: &Timeline, request: u32) -> Range<usize> {
 pub enum Access {
     Read,
     Edit,
+    /// Anything else.
     Other,
 }
 
