@@ -101,7 +101,7 @@ impl Pseudonyms {
 
     /// The pseudonym of what has a short id: a path.
     pub fn short(&self, id: u32) -> u32 {
-        self.made().seal.as_ref().map_or(0, |seal| seal.narrow(Way::ToDisk, id))
+        self.made().seal.as_ref().map_or(0, |seal| seal.hash_32(Way::ToDisk, id))
     }
 
     /// Tells the pseudonyms of one secret from those of another, and gives nothing away.

@@ -62,21 +62,21 @@ impl Seal {
 
     /// A number that tells secrets apart and gives nothing of them away.
     pub fn check(&self) -> u64 {
-        self.wide(Way::ToDisk, u64::from_be_bytes(*b"devboy\0\0"))
+        self.hash_64(Way::ToDisk, u64::from_be_bytes(*b"devboy\0\0"))
     }
 
-    /// An id that goes that way.
+    /// An id as it stands on disk, or as it was before.
     pub fn id(&self, way: Way, id: Id) -> Id {
         Id(self.turned(way, u128::from_be_bytes(id.0), ROUNDS_128, 64).to_be_bytes())
     }
 
-    /// A 64-bit hash that goes that way.
-    pub fn wide(&self, way: Way, hash: u64) -> u64 {
+    /// A 64-bit hash, the same.
+    pub fn hash_64(&self, way: Way, hash: u64) -> u64 {
         self.turned(way, hash.into(), ROUNDS_64, 32) as u64
     }
 
-    /// A 32-bit hash that goes that way.
-    pub fn narrow(&self, way: Way, hash: u32) -> u32 {
+    /// A 32-bit hash, the same.
+    pub fn hash_32(&self, way: Way, hash: u32) -> u32 {
         self.turned(way, hash.into(), ROUNDS_32, 16) as u32
     }
 

@@ -13,6 +13,7 @@ pub struct FoundFile {
     pub path: PathBuf,
     /// Path with links resolved.
     pub canonical: PathBuf,
+    /// How it is packed, by its name.
     pub packing: Packing,
 }
 

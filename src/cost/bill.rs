@@ -13,6 +13,7 @@ use crate::whatif::workload::Workload;
 /// What every request was billed.
 pub struct Bill<'a> {
     pub timeline: &'a Timeline,
+    /// Tokens of their blocks.
     pub sizes: &'a BlockSizes,
     tariff: Tariff<'a>,
     unknown: CacheLifetime,
@@ -21,6 +22,7 @@ pub struct Bill<'a> {
 /// The bill of one request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Charge {
+    /// Its tokens, by how they are billed.
     pub spent: Spent,
     pub cost: Cost,
     rates: Rates,
@@ -32,6 +34,7 @@ pub struct Kinds {
     pub read: Cost,
     /// Written to it for five minutes.
     pub write_5m: Cost,
+    /// Written to it for an hour.
     pub write_1h: Cost,
     pub uncached: Cost,
     pub output: Cost,

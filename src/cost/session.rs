@@ -27,7 +27,9 @@ pub struct SessionRequest {
     /// When it began.
     pub ts: Millis,
     pub model: String,
+    /// Tokens of its context.
     pub context: u64,
+    /// All its tokens.
     pub spent: Spent,
     pub cost: Cost,
     /// Whether the context was compacted before it.

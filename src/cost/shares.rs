@@ -49,6 +49,7 @@ pub struct BillShare {
     pub requests: u64,
     pub thing: Thing,
     pub when: When,
+    /// Tokens.
     pub spent: Spent,
     pub cost: Cost,
 }

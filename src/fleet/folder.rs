@@ -46,6 +46,7 @@ pub fn light_place(directory: &Path, user: &str, week: &str) -> PathBuf {
 pub struct PooledFile {
     /// Pseudonym of the person.
     pub user: String,
+    /// Monday of the week.
     pub week: String,
     pub digest: String,
     pub marks: Vec<String>,

@@ -446,7 +446,9 @@ impl Whose {
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Shares {
     pub own: u64,
+    /// Lent by the team.
     pub team: u64,
+    /// Lent by a provider.
     pub provider: u64,
     /// The fewest people on whom a row of the team stands.
     pub people: i64,

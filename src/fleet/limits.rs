@@ -41,6 +41,7 @@ pub struct FleetLimits {
     pub rows_max: usize,
     /// Bytes of a file of light rows.
     pub light_bytes_max: u64,
+    /// Light rows of a week.
     pub light_rows_max: usize,
     /// Lower bounds of the classes of time between two calls.
     pub gap_seconds: Vec<u32>,

@@ -40,6 +40,7 @@ pub struct EndpointSum {
     pub bytes: u64,
     /// Tokens as they are.
     pub baseline: u64,
+    /// Tokens sent.
     pub sent: u64,
     /// Events that repeat an earlier one of their context and partition.
     pub repeats: u64,

@@ -88,7 +88,9 @@ impl Fingerprint {
 /// Tokens as they are and as sent, by the layer that decided. Nothing is clamped: a response may have grown.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct LayerTokens {
+    /// Tokens as they are.
     pub baseline: [f64; 4],
+    /// Tokens sent.
     pub sent: [f64; 4],
 }
 

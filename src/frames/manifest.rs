@@ -119,7 +119,9 @@ pub struct LakeSegment {
 pub struct Manifest {
     /// [`crate::base::seal::Seal::check`] of the secret that sealed the lake.
     pub sealed_by: u64,
+    /// Next number of a source.
     pub next_source: u32,
+    /// Next number of a segment.
     pub next_segment: u32,
     /// Segments in order.
     pub segments: Vec<LakeSegment>,

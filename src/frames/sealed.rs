@@ -69,11 +69,11 @@ impl Turn<'_> {
             DataType::FixedSizeBinary(16) => self.ids(data(column).into())?,
             DataType::UInt64 if HASHES_64.contains(&name) => {
                 let hashes = UInt64Array::from(data(column));
-                Arc::new(hashes.unary::<_, arrow_array::types::UInt64Type>(|hash| self.seal.wide(self.way, hash)))
+                Arc::new(hashes.unary::<_, arrow_array::types::UInt64Type>(|hash| self.seal.hash_64(self.way, hash)))
             }
             DataType::UInt32 if HASHES_32.contains(&name) => {
                 let hashes = UInt32Array::from(data(column));
-                Arc::new(hashes.unary::<_, arrow_array::types::UInt32Type>(|hash| self.seal.narrow(self.way, hash)))
+                Arc::new(hashes.unary::<_, arrow_array::types::UInt32Type>(|hash| self.seal.hash_32(self.way, hash)))
             }
             DataType::Binary => self.blobs(name, data(column).into())?,
             _ => column,
@@ -126,10 +126,10 @@ impl Turn<'_> {
     }
 
     fn hash_64(self, bytes: &mut [u8]) {
-        turned(bytes, |hash| self.seal.wide(self.way, u64::from_le_bytes(hash)).to_le_bytes());
+        turned(bytes, |hash| self.seal.hash_64(self.way, u64::from_le_bytes(hash)).to_le_bytes());
     }
 
     fn hash_32(self, bytes: &mut [u8]) {
-        turned(bytes, |hash| self.seal.narrow(self.way, u32::from_le_bytes(hash)).to_le_bytes());
+        turned(bytes, |hash| self.seal.hash_32(self.way, u32::from_le_bytes(hash)).to_le_bytes());
     }
 }

@@ -86,6 +86,7 @@ pub enum Content {
 /// The fields of a block.
 #[derive(Default, Clone, Copy)]
 pub struct BlockFields<'a> {
+    /// `type`.
     pub kind: Option<RawStr<'a>>,
     pub id: Option<RawStr<'a>>,
     pub name: Option<RawStr<'a>>,
@@ -93,6 +94,7 @@ pub struct BlockFields<'a> {
     pub text: Option<RawStr<'a>>,
     pub thinking: Option<RawStr<'a>>,
     pub input: Option<&'a [u8]>,
+    /// `is_error`.
     pub failed: bool,
     /// What its `content` is, if it has one; its text went by before.
     pub result: Option<ResultForm>,

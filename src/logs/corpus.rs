@@ -45,6 +45,7 @@ impl RowSource {
 /// One file's rows.
 #[derive(Clone, Debug, Default)]
 pub struct SourceRows {
+    /// Where they came from.
     pub source: RowSource,
     /// The rows; symbols refer to [`Corpus::names`].
     pub rows: FileRows,

@@ -33,23 +33,32 @@ impl ParentField<'_> {
 /// The outer fields of a record.
 #[derive(Default, Clone, Copy)]
 pub(super) struct Envelope<'a> {
+    /// `type`.
     pub(super) kind: Option<RawStr<'a>>,
     pub(super) subtype: Option<RawStr<'a>>,
+    /// `sessionId`.
     pub(super) session: Option<RawStr<'a>>,
+    /// `session_id`.
     pub(super) session_snake: Option<RawStr<'a>>,
+    /// `agentId`.
     pub(super) agent: Option<RawStr<'a>>,
     pub(super) uuid: Option<RawStr<'a>>,
     /// `forkedFrom.messageUuid`: the record that this one is a copy of, in the session that was forked.
     pub(super) copied: Option<RawStr<'a>>,
+    /// `parentUuid`.
     pub(super) parent: ParentField<'a>,
+    /// `requestId`.
     pub(super) request: Option<RawStr<'a>>,
     pub(super) cwd: Option<RawStr<'a>>,
     pub(super) version: Option<RawStr<'a>>,
     pub(super) timestamp: Option<RawStr<'a>>,
+    /// `permissionMode`.
     pub(super) permission_mode: Option<RawStr<'a>>,
     /// `isSidechain`, once it was seen.
     pub(super) sidechain: Option<bool>,
+    /// `isCompactSummary`.
     pub(super) summary: bool,
+    /// `isMeta`.
     pub(super) meta: bool,
     /// `message`, if it is an object; its content went to whoever takes it.
     pub(super) message: Option<MessageFields<'a>>,
@@ -57,17 +66,22 @@ pub(super) struct Envelope<'a> {
     pub(super) attachment: Option<&'a [u8]>,
     /// `compactMetadata` or `microcompactMetadata`.
     pub(super) metadata: Option<&'a [u8]>,
+    /// `gitBranch`.
     pub(super) branch: Option<RawStr<'a>>,
     pub(super) effort: Option<RawStr<'a>>,
+    /// `sessionKind`.
     pub(super) session_kind: Option<RawStr<'a>>,
     /// Of an `agent-setting`: the agent that the main thread was started as.
     pub(super) agent_setting: Option<RawStr<'a>>,
+    /// `teamName`.
     pub(super) team: Option<RawStr<'a>>,
+    /// `agentName`.
     pub(super) agent_name: Option<RawStr<'a>>,
     /// The call that a progress record is about.
     pub(super) parent_call: Option<RawStr<'a>>,
     /// `toolDenialKind`: why a call was not allowed to run.
     pub(super) denial: Option<RawStr<'a>>,
+    /// `toolUseResult`.
     pub(super) tool_result: Option<&'a [u8]>,
     /// Of a `cost-state`: tokens and cost by model.
     pub(super) model_usage: Option<&'a [u8]>,
@@ -269,8 +283,11 @@ impl<'a> Attachment<'a> {
 /// The fields of progress data.
 #[derive(Default, Clone, Copy)]
 pub(super) struct ProgressFields<'a> {
+    /// `type`.
     pub(super) kind: Option<RawStr<'a>>,
+    /// `hookName`.
     pub(super) hook: Option<RawStr<'a>>,
+    /// `agentId`.
     pub(super) agent: Option<RawStr<'a>>,
     /// The record of a subagent that its parent repeats.
     pub(super) record: Option<Envelope<'a>>,

@@ -80,6 +80,7 @@ pub struct Chain {
     pub session: u32,
     /// Subagent id, the root record of an inline side chain, or none on the main thread.
     pub agent: Id,
+    /// Where it was recorded.
     pub place: Place,
     /// Its calls in [`History::calls`].
     pub calls: Range<usize>,

@@ -75,6 +75,7 @@ fn text_behind(behind: &[u8]) -> Option<RawStr<'_>> {
 /// A record that was found.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Cited {
+    /// Number of the job.
     pub job: usize,
     /// Its line, from 1.
     pub line: u64,

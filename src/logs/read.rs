@@ -84,7 +84,9 @@ pub struct FileReading {
 pub struct Piece {
     /// Number of the job.
     pub job: usize,
+    /// Where it begins.
     pub start: u64,
+    /// Where it ends.
     pub end: u64,
 }
 

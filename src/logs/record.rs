@@ -369,7 +369,7 @@ fn is_queued_prompt(attachment: &[u8]) -> bool {
 pub(super) fn project_of(raw: &[u8]) -> (Id, Id) {
     let path = RawStr(raw).decode().unwrap_or_default();
     let path = directory(&path);
-    // Of either kind of system.
+    // Paths of either kind of system.
     let last = path.rsplit(|&byte| byte == b'/' || byte == b'\\').next();
     (Id::pseudonym(&path), Id::pseudonym(last.unwrap_or(&path)))
 }

@@ -87,6 +87,7 @@ pub struct ChainKey {
     pub session: Id,
     /// Subagent (of `agentId`); none on the main thread and for side-chain lines without an id.
     pub agent: Id,
+    /// Where it was recorded.
     pub place: Place,
 }
 
@@ -179,6 +180,7 @@ pub struct Usage {
     pub output: u64,
     /// Tokens written to the cache, both lifetimes.
     pub cache_creation: u64,
+    /// Tokens read from the cache.
     pub cache_read: u64,
     /// Of `cache_creation`, those kept for 5 minutes.
     pub cache_creation_5m: u64,

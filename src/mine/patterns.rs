@@ -125,6 +125,7 @@ pub enum PatternKind {
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Pattern {
+    /// Its number in Paper 3.
     pub number: u32,
     pub id: String,
     pub kind: PatternKind,

@@ -27,6 +27,7 @@ const LRU_SIZE: usize = 5;
 pub struct ToolTotals {
     /// `tool_use` blocks.
     pub calls: u64,
+    /// Files with at least one.
     pub files: u64,
     /// Median size of the paired results in code points (lower element); none without a result.
     pub p50: Option<u32>,
@@ -97,6 +98,7 @@ pub struct Totals {
     pub compact_boundaries: u64,
     /// Summaries without a boundary close before.
     pub compact_summaries_alone: u64,
+    /// By tool name.
     pub tools: BTreeMap<String, ToolTotals>,
     /// Pairs of calls of a file at lag 1, 2, 3.
     pub edge_total: BTreeMap<String, u64>,
@@ -104,6 +106,7 @@ pub struct Totals {
     pub messages: u64,
     /// Their tokens, per-field maximum over the copies of a message.
     pub usage: UsageTotals,
+    /// Messages by model.
     pub models: BTreeMap<String, u64>,
     pub dedup: RepeatTotals,
     /// Records by type.

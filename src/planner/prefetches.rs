@@ -196,6 +196,7 @@ pub struct PrefetchTally {
     pub plans_with_intent: u64,
     /// Of these, where other calls are planned for it, or in another order.
     pub plans_by_intent: u64,
+    /// Planned calls by how they ended.
     pub ends: PerEnd,
     /// Prefetches sent out that were asked for within the next few calls of later steps.
     #[serde(rename = "within_3_calls")]

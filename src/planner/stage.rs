@@ -43,6 +43,7 @@ pub struct PlannerStage {
     pub values: CallValues,
     pub tools: Names,
     pub split: PlannerSplit,
+    /// By session: whether it is judged.
     pub judged: Vec<bool>,
     /// What the prompts name, where they were read.
     pub intents: Option<Intents>,

@@ -25,7 +25,9 @@ pub struct HistoryPiece {
 /// What all tokens are, and what is saved of them now.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub struct Present {
+    /// Tokens as they are.
     pub baseline: f64,
+    /// Tokens saved.
     pub saved: f64,
 }
 

@@ -119,8 +119,11 @@ impl Tally {
 #[derive(Clone, PartialEq, Default, Debug)]
 pub struct Ledger {
     pub total: Tally,
+    /// By endpoint of the tape.
     pub endpoints: Vec<Tally>,
+    /// By number of the shape.
     pub shapes: Vec<Tally>,
+    /// By session of the tape.
     pub sessions: Vec<Tally>,
     /// By number of the format, for what L1 and L2 sent.
     pub formats: Vec<Tally>,

@@ -68,7 +68,7 @@ pub fn planners(stage: &PlannerStage, data: &Data) -> Result<Vec<Planner>> {
     ])
 }
 
-/// The planner with the mined links that pass.
+/// The planner with the mined links.
 pub fn mined_planner(stage: &PlannerStage, annotations: &Annotations, found: &[Finding]) -> Result<Planner> {
     Ok(Planner {
         name: MINED,

@@ -137,6 +137,7 @@ const SUGGESTIONS_MAX: usize = 100;
 /// Something in the file that has no effect, or not the effect its author expects.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Warning {
+    /// 1-based line.
     pub line: usize,
     /// The key, spelled as in TOML.
     pub key: String,

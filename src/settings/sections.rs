@@ -153,6 +153,7 @@ pub struct Axis<P> {
     /// A variant, or `auto`: of tokenizers the one that the model names, of models the one of the session's model id, of agents
     /// the one of the session's own numbers, of data the first whose pattern fits the endpoint.
     pub active: String,
+    /// By name.
     pub variants: BTreeMap<String, P>,
 }
 

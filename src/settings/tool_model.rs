@@ -54,6 +54,7 @@ impl SideEffectClass {
 pub struct FieldGroup {
     /// Field names; empty means all the rest.
     pub fields: Vec<String>,
+    /// 0 … 1.
     pub estimated_value: f64,
     /// Whether the group is kept without being asked for.
     pub default_include: bool,

@@ -21,6 +21,7 @@ const COMMAND: &str = "tune undo";
 pub struct UndoTarget {
     pub path: PathBuf,
     file: UndoFile,
+    /// Where the journal is.
     pub place: PathBuf,
     /// What it says about the file.
     pub journal: Journal,

@@ -132,6 +132,7 @@ impl Standing {
 /// A file with the field set.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Annotated {
+    /// Its bytes.
     pub text: Vec<u8>,
     pub counts: Citations,
     pub standing: Standing,

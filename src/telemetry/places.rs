@@ -63,6 +63,7 @@ pub struct EventFile {
     pub bytes: u64,
     /// Modification time; [`NO_TIME`] where the system has none.
     pub modified_ms: Millis,
+    /// How it is packed, by its name.
     pub packing: Packing,
 }
 
@@ -141,6 +142,7 @@ const BLOCK_BYTES: usize = 64 << 10;
 /// The files to read and what was left out.
 #[derive(Debug, Default)]
 pub(super) struct FileSelection {
+    /// Files by path.
     pub(super) files: Vec<EventFile>,
     /// Files whose content stands in another file of the same name.
     pub(super) copies: u64,

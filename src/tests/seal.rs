@@ -15,14 +15,14 @@ proptest! {
     fn a_seal_is_undone_by_its_own_secret(secret: [u8; 32], id: [u8; 16], wide: u64, narrow: u32) {
         let seal = Seal::new(&secret);
         prop_assert_eq!(seal.id(Way::FromDisk, seal.id(Way::ToDisk, Id(id))), Id(id));
-        prop_assert_eq!(seal.wide(Way::FromDisk, seal.wide(Way::ToDisk, wide)), wide);
-        prop_assert_eq!(seal.narrow(Way::FromDisk, seal.narrow(Way::ToDisk, narrow)), narrow);
+        prop_assert_eq!(seal.hash_64(Way::FromDisk, seal.hash_64(Way::ToDisk, wide)), wide);
+        prop_assert_eq!(seal.hash_32(Way::FromDisk, seal.hash_32(Way::ToDisk, narrow)), narrow);
     }
 
     #[test]
     fn secrets_make_different_numbers(one: [u8; 32], other: [u8; 32], wide in 1_u64..) {
         prop_assume!(one != other);
-        prop_assert_ne!(Seal::new(&one).wide(Way::ToDisk, wide), Seal::new(&other).wide(Way::ToDisk, wide));
+        prop_assert_ne!(Seal::new(&one).hash_64(Way::ToDisk, wide), Seal::new(&other).hash_64(Way::ToDisk, wide));
         prop_assert_ne!(Seal::new(&one).check(), Seal::new(&other).check());
     }
 }
@@ -31,19 +31,19 @@ proptest! {
 fn none_stays_none_and_nothing_else_becomes_none() {
     let seal = Seal::new(&[7; 32]);
     assert_eq!(
-        (seal.id(Way::ToDisk, Id::NONE), seal.wide(Way::ToDisk, 0), seal.narrow(Way::ToDisk, 0)),
+        (seal.id(Way::ToDisk, Id::NONE), seal.hash_64(Way::ToDisk, 0), seal.hash_32(Way::ToDisk, 0)),
         (Id::NONE, 0, 0)
     );
-    let sealed: BTreeSet<u32> = (0..100_000).map(|number| seal.narrow(Way::ToDisk, number)).collect();
+    let sealed: BTreeSet<u32> = (0..100_000).map(|number| seal.hash_32(Way::ToDisk, number)).collect();
     assert_eq!(sealed.len(), 100_000);
-    assert!((1..100_000).all(|number| seal.narrow(Way::ToDisk, number) != 0));
+    assert!((1..100_000).all(|number| seal.hash_32(Way::ToDisk, number) != 0));
 }
 
 #[test]
 fn a_bit_more_changes_half_of_the_bits() {
     let seal = Seal::new(&[7; 32]);
     let changed: u32 = (0..6400_u64)
-        .map(|n| (seal.wide(Way::ToDisk, n) ^ seal.wide(Way::ToDisk, n ^ 1 << (n % 64))).count_ones())
+        .map(|n| (seal.hash_64(Way::ToDisk, n) ^ seal.hash_64(Way::ToDisk, n ^ 1 << (n % 64))).count_ones())
         .sum();
     assert!((31.0..33.0).contains(&(f64::from(changed) / 6400.0)), "{changed}");
 }
@@ -60,9 +60,12 @@ fn without_the_secret_no_word_is_found() {
     words.extend(["password", "hunter2", "secret", "token", "admin", "gitlab", "login"].map(String::from));
     let guessed: BTreeSet<u64> = words.iter().map(|word| words::hash(word)).collect();
     let seal = Seal::new(&[9; 32]);
-    let on_disk: Vec<u64> = words.iter().map(|word| seal.wide(Way::ToDisk, words::hash(word))).collect();
+    let on_disk: Vec<u64> = words.iter().map(|word| seal.hash_64(Way::ToDisk, words::hash(word))).collect();
     assert_eq!(on_disk.iter().filter(|hash| guessed.contains(hash)).count(), 0);
-    assert_eq!(on_disk.iter().filter(|hash| guessed.contains(&seal.wide(Way::FromDisk, **hash))).count(), words.len());
+    assert_eq!(
+        on_disk.iter().filter(|hash| guessed.contains(&seal.hash_64(Way::FromDisk, **hash))).count(),
+        words.len()
+    );
 }
 
 const LOG: &str = ".claude/projects/-home-u-p/one.jsonl";

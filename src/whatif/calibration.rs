@@ -223,6 +223,7 @@ pub const DRIFT_LIMITS: [u64; 9] = [1, 2, 5, 10, 15, 20, 30, 50, 100];
 pub struct Drift {
     pub estimator: String,
     pub increments: u64,
+    /// Its tokens.
     pub estimated: u64,
     /// Measured tokens.
     pub actual: u64,
@@ -237,6 +238,7 @@ pub struct Drift {
 #[derive(Clone, PartialEq, Debug, Default, Serialize)]
 pub struct Calibration {
     pub families: Vec<FamilyRatio>,
+    /// By estimator.
     pub drift: Vec<Drift>,
 }
 

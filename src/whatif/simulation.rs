@@ -241,6 +241,7 @@ impl<'w> Simulation<'w> {
 pub struct OffBill {
     /// In sum.
     pub accuracy: SimulationAccuracy,
+    /// Where.
     pub distance: Distance,
     /// By session and model.
     pub apart: BTreeMap<(u32, Sym), Apart>,

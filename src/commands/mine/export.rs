@@ -74,6 +74,7 @@ pub struct Mined<'a> {
     pub top: usize,
     /// Other fields of the envelope.
     pub fields: Value,
+    /// The graph, if there is one: in the given form.
     pub graph: Option<&'a dyn Fn(ExportForm) -> String>,
     /// What Parquet files say about themselves besides.
     pub about: Vec<(&'static str, String)>,

@@ -42,6 +42,7 @@ use crate::telemetry::{self, Surroundings, TelemetryListing, TelemetryRequest, T
 
 /// What a command wants to read.
 pub struct Wanted<'a> {
+    /// Where from.
     pub input: &'a InputArgs,
     pub window: Range<Millis>,
     /// The configuration under which logs are replayed.

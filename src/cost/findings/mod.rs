@@ -202,6 +202,7 @@ pub struct Made {
     pub count: u64,
     /// Dollars that it cost, as the bill has them.
     pub before_usd: f64,
+    /// Dollars that are saved.
     pub saved_usd: f64,
 }
 
@@ -284,6 +285,7 @@ impl Breaks {
 
 /// Time that somebody waited.
 pub struct Waits {
+    /// Milliseconds by session.
     pub by_session: BTreeMap<u32, u64>,
     /// Told from so many seconds on, on a day with requests.
     pub seconds_a_day_min: f64,

@@ -51,6 +51,7 @@ pub struct BillFinding {
     pub is_actionable: bool,
     /// Dollars of the input where it holds.
     pub before_usd: f64,
+    /// Dollars that are saved there.
     pub saved_usd: f64,
     /// Lower end of the 95 % interval of that over sessions.
     pub lower_usd: f64,
@@ -73,6 +74,7 @@ pub struct BillFinding {
     pub waited: Option<Waited>,
     /// What the names in `made_of` are.
     pub made_by: Vec<String>,
+    /// What it is made of, where it holds.
     pub made_of: Vec<Made>,
 }
 
@@ -107,7 +109,9 @@ pub struct Looked {
     pub sessions: u64,
     /// How often it happened there.
     pub count: u64,
+    /// Dollars there.
     pub before_usd: f64,
+    /// Dollars that are saved.
     pub saved_usd: f64,
     /// Both ends of its 95 % interval over sessions; none with too few of them.
     pub interval_usd: Option<(f64, f64)>,
@@ -124,7 +128,9 @@ pub struct InSession {
     pub project: String,
     /// How often it happened.
     pub count: u64,
+    /// Dollars.
     pub before_usd: f64,
+    /// Dollars that are saved.
     pub saved_usd: f64,
 }
 

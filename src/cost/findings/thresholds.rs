@@ -24,6 +24,7 @@ pub struct FindingThresholds {
     pub points_drawn: usize,
     /// Most tools whose cost is drawn.
     pub tools_drawn: usize,
+    /// Most follow-ups that are drawn.
     pub follow_ups_drawn: usize,
     /// Days of a page, if nothing else is asked for.
     pub days: u32,
@@ -201,6 +202,7 @@ pub struct Subagents {
     pub lever: String,
     pub value: String,
     pub so: String,
+    /// The cheaper model.
     pub model: String,
     /// Most that a request would cost with it, as a share of what it cost.
     pub cost_share_max: f64,

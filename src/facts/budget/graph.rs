@@ -33,6 +33,7 @@ enum PricedItem {
 
 /// An edge of the graph.
 pub struct Move {
+    /// Where it leads.
     pub to: OutlinePlace,
     /// What is worth more then.
     pub value: u64,

@@ -90,7 +90,8 @@ impl Input {
         self.timeline_without(Self::let_go_of_rows, detail)
     }
 
-    /// The same for whoever asks nothing more about calls and messages: they are let go of, and without a lake read again.
+    /// The same for whoever asks nothing more about calls and messages: they are let go of, and without a lake would be read
+    /// again.
     pub fn last_timeline(&mut self, detail: TimelineDetail) -> Result<Timeline> {
         self.timeline_without(Self::let_go_of_calls, detail)
     }

@@ -46,6 +46,7 @@ pub(super) type ChainId = (Id, bool, Id, Place);
 /// A chain that is being put together.
 #[derive(Default)]
 pub(super) struct Track {
+    /// Where it was recorded.
     pub(super) place: Place,
     pub(super) requests: Vec<u32>,
     /// Nodes since the last request began.

@@ -67,6 +67,7 @@ pub struct TimelineBeside<'v> {
     pub rules: &'v TimelineRules,
     /// See [`TimelineGuide::with_words`].
     pub with_words: bool,
+    /// See [`PackTimeline`].
     pub pack: PackTimeline,
 }
 

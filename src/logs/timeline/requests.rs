@@ -271,6 +271,7 @@ pub struct Chain {
     pub session: u32,
     /// Subagent, or none on the main thread.
     pub agent: Id,
+    /// Where it was recorded.
     pub place: Place,
     /// What kind of agent it is (`Explore`, `general-purpose`, the name of an own one); of a main thread: the agent that it was
     /// started as. Empty where the log does not say.

@@ -49,13 +49,16 @@ pub enum RecordKind {
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct CompactedRow {
     pub trigger: Trigger,
+    /// `preTokens`.
     pub pre_tokens: Option<u64>,
 }
 
 /// What a micro-compaction says.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct ClearedRow {
+    /// `preTokens`.
     pub pre_tokens: Option<u64>,
+    /// `tokensSaved`.
     pub tokens_saved: Option<u64>,
     /// Calls whose results went, in [`TimelineRows::cleared`].
     pub calls: Range<u32>,
@@ -116,7 +119,9 @@ pub struct BlockRow {
     pub media: u8,
     /// Code points.
     pub chars: u32,
+    /// UTF-8 bytes.
     pub bytes: u32,
+    /// Tokens by vocabulary.
     pub tokens: TokenCounts,
     /// `tool_use` id of a call or a result, else none.
     pub call: Id,

@@ -55,6 +55,7 @@ pub struct LinkNumbers {
 /// All numbers.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FollowUpThresholds {
+    /// Where to cut.
     pub backtest: BacktestNumbers,
     pub bounds: BoundNumbers,
     pub links: LinkNumbers,

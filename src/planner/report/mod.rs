@@ -141,7 +141,7 @@ impl PlannerArm {
     }
 }
 
-/// The same sessions without and with a planner. Net is better where it is positive.
+/// The same sessions without and with a planner. Of `calls_net` and `tokens_net`, positive is better.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Net {
     /// Calls that run without it.

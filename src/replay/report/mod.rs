@@ -138,6 +138,7 @@ pub struct JsonBaselines {
     pub compact: u64,
     /// Tokens as indented JSON.
     pub pretty: u64,
+    /// Tokens sent.
     pub sent: u64,
 }
 

@@ -35,6 +35,7 @@ const ROUNDS_MAX: usize = 3;
 /// Which settings are asked about.
 pub struct AskedSettings<'a> {
     pub scope: SettingsScope,
+    /// Where settings are.
     pub places: &'a ClaudePlaces,
     pub layers: SettingsLayers,
     /// The projects that they reach; none: all.

@@ -22,6 +22,7 @@ pub struct Levers(Vec<Lever>);
 pub struct Lever {
     /// Its name: a key of the settings (dots between parts, `*` for a model), or a variable.
     pub name: String,
+    /// Where it is set.
     pub place: LeverPlace,
     pub kind: LeverKind,
     /// The values that it takes, if they can be listed.

@@ -71,6 +71,7 @@ pub type Classes = BTreeMap<ArgClass, u64>;
 /// All calls.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize)]
 pub struct ArgCheck {
+    /// By tool and class.
     pub tools: BTreeMap<String, Classes>,
     /// By what the log says and class.
     pub truth: BTreeMap<Truth, Classes>,

@@ -212,6 +212,7 @@ fn is_rival(one: &ToolDefinition, other: &ToolDefinition) -> bool {
 pub struct CatalogRules {
     /// How tokens are estimated.
     pub sizes: SizeFormula,
+    /// What Anthropic is not sent.
     pub anthropic: AnthropicRules,
     /// Where logs quote definitions.
     pub logged: LoggedRules,

@@ -298,6 +298,7 @@ pub struct Reserved {
 pub struct Reattach {
     /// Files that were worked on last.
     pub files_max: usize,
+    /// Most tokens of each.
     pub file_tokens_max: u64,
     /// Tools whose results are files.
     read_tools: Vec<String>,
@@ -332,6 +333,7 @@ impl Reattach {
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct GrowthThresholds {
+    /// Tokens of a character.
     pub tokens_per_char: f64,
     /// Tokens of framing per tool result.
     pub tokens_per_result: u64,

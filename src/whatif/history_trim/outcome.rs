@@ -112,7 +112,9 @@ pub struct CapNumbers {
     pub budget_min: u32,
     /// Largest budget that counts.
     pub budget_max: u32,
+    /// Base per token of the budget.
     pub base_per_budget: f64,
+    /// Least base.
     pub base_min: u32,
     pub base_max: u32,
     /// Old messages from which on caps shrink.

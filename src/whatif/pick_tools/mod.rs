@@ -31,7 +31,9 @@ use crate::whatif::tools::{Bag, Queries, ToolSet, Tools, counted_part, turns};
 #[derive(Clone, PartialEq, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Params {
+    /// Most picks.
     pub max_candidates: usize,
+    /// Least score, 0 to 1.
     pub min_score: f64,
     pub allow_unsafe: bool,
     pub overlap: Overlap,

@@ -16,7 +16,9 @@ use crate::whatif::sim::figures::{CostVerdict, Deviation, Portion};
 pub struct AgainstBill {
     /// Requests with usage.
     pub requests: u64,
+    /// Tokens read by the bill.
     pub read_billed: u64,
+    /// Tokens read in the simulation.
     pub read_simulated: u64,
     /// Sum of absolute differences, request by request.
     pub read_error: u64,
@@ -217,6 +219,7 @@ pub struct ThresholdModel {
     pub five_minutes: Cost,
     /// All writes for an hour.
     pub hour: Cost,
+    /// Tokens written.
     pub written: u64,
     /// Of these, tokens written after a gap that an hour would have bridged.
     pub recoverable: u64,

@@ -33,6 +33,7 @@ pub struct PublishedStudy {
     pub compacted_percent: f64,
     /// The longest calls in percent of the calls, and their share of the time of all.
     pub longest_calls_percent: f64,
+    /// Their share of the time.
     pub longest_time_percent: f64,
 }
 

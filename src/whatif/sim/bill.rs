@@ -96,8 +96,9 @@ impl Blind {
     }
 }
 
-/// The log as simulated by what can be known before each bill: its reads without what is lost for no reason, its cost with that
-/// at the rate at which it was so far. What somebody has switched off stays so.
+/// The log as simulated by what can be known before each bill: its reads with `unforeseen` off,
+/// without what is lost for no reason, its cost with it on, at the rate at which that was so far. What somebody has
+/// switched off stays so.
 pub fn foretold(simulator: &Simulator<'_>, unforeseen: Switch) -> SimulatedRun {
     let set = simulator.cache_rules.params;
     let hidden_forks = if set.hidden_forks == HiddenForks::Off { HiddenForks::Off } else { HiddenForks::Estimated };

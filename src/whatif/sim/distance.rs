@@ -114,7 +114,9 @@ pub struct Apart {
     pub requests: u64,
     /// Of these, requests whose simulated read is not the billed one.
     pub differing: u64,
+    /// Tokens read by the bill.
     pub read_billed: u64,
+    /// Tokens read in the simulation.
     pub read_simulated: u64,
     pub cost_billed: Cost,
     pub cost_simulated: Cost,

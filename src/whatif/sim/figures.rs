@@ -138,6 +138,7 @@ impl Outcome {
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize)]
 pub struct UnloggedCalls {
     pub calls: u64,
+    /// Their tokens.
     pub spent: Spent,
     pub cost: Cost,
 }

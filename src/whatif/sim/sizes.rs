@@ -45,6 +45,7 @@ pub enum Estimator {
 pub struct SizeRules {
     /// Characters per token by kind of block.
     pub chars_per_token: CharsPerToken,
+    /// Tokens of framing.
     pub framing: Framing,
     /// Blocks take at most this many times their estimate from an increment that no tool result explains.
     pub stretch_max: f64,

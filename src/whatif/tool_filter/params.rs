@@ -186,6 +186,7 @@ pub struct FilterPrices {
     pub read_u20: u64,
     /// A write for five minutes.
     pub write_5m_u20: u64,
+    /// A write for an hour.
     pub write_1h_u20: u64,
 }
 

@@ -39,6 +39,7 @@ pub struct ListedCall {
 /// All tools, and their calls by request.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Inventory {
+    /// Where the definitions come from.
     pub source: DefinitionSource,
     /// The tools, in catalog order.
     pub tools: Vec<Tool>,

@@ -53,6 +53,7 @@ pub struct Args {
 /// What was recorded in a stretch of time.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct ActualSavings {
+    /// Tokens by layer.
     pub tokens: LayerTokens,
     pub events: u64,
 }

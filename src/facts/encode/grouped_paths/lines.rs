@@ -17,6 +17,7 @@ const DIGITS_MAX: usize = 9;
 pub struct SearchHit<'a> {
     /// The file as hits spell it; empty where only one file was searched.
     pub path: &'a str,
+    /// The number of the line.
     pub number: u32,
     /// The number, what separates it, and the text.
     pub shown: &'a str,

@@ -59,6 +59,7 @@ pub struct AgeNumbers {
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RiskPoint {
+    /// Human turns that are kept.
     pub kept_turns: u32,
     /// Share of edits at risk on the reference corpus, in percent.
     pub expected_percent: f64,
@@ -68,5 +69,6 @@ pub struct RiskPoint {
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct BreakageBars {
+    /// In percentage points.
     pub risk_tolerance_points: f64,
 }
