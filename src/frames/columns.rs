@@ -61,9 +61,13 @@ impl BatchColumns<'_> {
     }
 
     fn ids(&self, name: &str) -> ColumnResult<FixedSizeBinaryArray> {
-        self.typed(name, |rows| {
+        let ids = self.typed(name, |rows| {
             FixedSizeBinaryArray::try_from_iter(std::iter::repeat_n([0_u8; 16], rows)).expect("all ids have 16 bytes")
-        })
+        })?;
+        if ids.value_length() != 16 {
+            return Err(ArrowError::SchemaError(format!("column {name} holds ids of {} bytes", ids.value_length())));
+        }
+        Ok(ids)
     }
 
     fn syms(&self, name: &str, names: &mut Names) -> ColumnResult<Vec<Sym>> {

@@ -12,7 +12,7 @@ use crate::logs::trace::{Handle, Millis, NO_TIME, Place, ResultKind, Status, Usa
 use crate::logs::vocabulary::Vocabulary;
 
 /// One tool call.
-#[derive(Clone, Copy, PartialEq, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Call {
     /// The `tool_use` id.
     pub id: Id,

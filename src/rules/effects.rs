@@ -36,7 +36,11 @@ use crate::whatif::client::{LeverPart, LeverStudy, SettingSides};
 const WHOLE: &str = "effects of R1 to R5 together";
 
 /// How often the effects of the rules about the pipeline came true.
-pub fn of_pipeline(file: &SettingsFile, responses: &Responses, names: &Pseudonyms) -> Result<Vec<PromiseCoverage>> {
+pub fn of_pipeline(
+    file: &SettingsFile,
+    responses: &Responses,
+    pseudonyms: &Pseudonyms,
+) -> Result<Vec<PromiseCoverage>> {
     let file = &without_rules(file)?;
     let numbers = statistics::numbers(&responses.data)?.backtest;
     let effects = effect_numbers(&responses.data)?;
@@ -51,7 +55,7 @@ pub fn of_pipeline(file: &SettingsFile, responses: &Responses, names: &Pseudonym
         }
         let [known, later] =
             [known, later].map(|starts| responses.log.latest(starts, numbers.responses_max, numbers.known_min));
-        Week { file, responses, pseudonyms: names, cut: *cut, until_ms }.attempts(known, later)
+        Week { file, responses, pseudonyms, cut: *cut, until_ms }.attempts(known, later)
     };
     let weeks = cuts(&times, &numbers);
     let of_weeks: Result<Vec<_>> = responses.install(|| weeks.par_iter().map(attempts_of).collect());

@@ -132,7 +132,13 @@ fn p_value(thresholds: &Thresholds, binomial: &Binomial, cell: &Combination) -> 
 }
 
 impl UntestedProjection {
-    fn new(told: ToldHistory<'_>, thresholds: &Thresholds, tails: &Binomial, key: LinkKey, cell: Combination) -> Self {
+    fn new(
+        told: ToldHistory<'_>,
+        thresholds: &Thresholds,
+        binomial: &Binomial,
+        key: LinkKey,
+        cell: Combination,
+    ) -> Self {
         let row = MinedProjection {
             from: told.tools.text(key.from).to_owned(),
             to: told.tools.text(key.to).to_owned(),
@@ -149,7 +155,7 @@ impl UntestedProjection {
             forward: cell.forward.difference(&cell.backward).count() as u64,
             reversed: cell.backward.difference(&cell.forward).count() as u64,
             sole: cell.sole,
-            p: p_value(thresholds, tails, &cell),
+            p: p_value(thresholds, binomial, &cell),
             held: None,
             spelling: None,
         };
@@ -283,13 +289,18 @@ fn explain_away(candidates: &mut [UntestedProjection], thresholds: &Thresholds) 
 }
 
 /// Of those with nearly the most hits that are not explained yet: JSON before text, then the shorter list.
-fn best_list(candidates: &[UntestedProjection], open: &[usize], explained: &BTreeSet<usize>, near: f64) -> usize {
+fn best_list(
+    candidates: &[UntestedProjection],
+    open: &[usize],
+    explained: &BTreeSet<usize>,
+    equal_share_min: f64,
+) -> usize {
     let fresh = |index: usize| {
         let hits = &candidates[index].cell.hits;
         hits.iter().filter(|hit| !explained.contains(&hit.answer)).count() as f64
     };
     let most = open.iter().map(|index| fresh(*index)).fold(0.0, f64::max);
-    let best = open.iter().copied().filter(|index| fresh(*index) >= near * most);
+    let best = open.iter().copied().filter(|index| fresh(*index) >= equal_share_min * most);
     let rank = |index: &usize| {
         let UntestedProjection { cell, row, .. } = &candidates[*index];
         let length = 1_000 * cell.listed / cell.opportunities.max(1);
