@@ -16,6 +16,7 @@ use crate::whatif::sim::laid_out;
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, ValueEnum, strum::IntoStaticStr)]
 #[strum(const_into_str, serialize_all = "kebab-case")]
 pub enum CostKey {
+    /// The tool that was called.
     Tool,
     /// The MCP server of the tool.
     Server,
@@ -28,6 +29,7 @@ pub enum CostKey {
     Outcome,
     /// The directory that a session began in.
     Project,
+    /// The session.
     Session,
     /// The branch that was checked out.
     Branch,
@@ -35,8 +37,11 @@ pub enum CostKey {
     Day,
     /// Its week, by its Monday.
     Week,
+    /// Its month.
     Month,
+    /// The model.
     Model,
+    /// The client version.
     Version,
     /// Main thread or subagent.
     Source,
