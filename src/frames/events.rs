@@ -77,7 +77,7 @@ pub struct EndpointSpan {
 }
 
 impl EventFrame {
-    /// The frame of so many events of whole sessions one after the other, each with the stack distance of its repeat,
+    /// The frame of about so many events of whole sessions one after the other, each with the stack distance of its repeat,
     /// `u32::MAX` where there is none.
     pub fn new<'e>(count: usize, rows: impl Iterator<Item = (&'e RecordedEvent, u32)>) -> Result<Self> {
         let (mut groups, mut places) = (Vec::new(), IdMap::<EventGroup, u32>::default());
@@ -98,8 +98,9 @@ impl EventFrame {
         }
         let mut columns: Vec<Column> =
             NUMBERS.into_iter().zip(numbers).map(|(name, numbers)| Column::new(name.into(), numbers)).collect();
+        let height = times.len();
         columns.push(Column::new("ts".into(), times));
-        Ok(Self { events: frame(count, columns)?, groups })
+        Ok(Self { events: frame(height, columns)?, groups })
     }
 
     /// The sums of all endpoints, each with the sessions that begin with it and its times.

@@ -60,7 +60,7 @@ impl<'n> FailFast<'n> {
 }
 
 /// Whether next to nothing came back; none of an error. An image or a document is something without text.
-fn came_empty(row: &Call, numbers: &FailFastNumbers) -> Option<bool> {
+pub fn came_empty(row: &Call, numbers: &FailFastNumbers) -> Option<bool> {
     match (row.status, row.kind) {
         _ if row.is_empty() => Some(true),
         (Status::Ok, ResultKind::NonText | ResultKind::Mixed) => Some(false),

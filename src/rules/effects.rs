@@ -137,8 +137,10 @@ impl Week<'_> {
         if rules.is_empty() {
             return Ok(Vec::new());
         }
-        let later = log.part(later);
         let before = self.effects(&judged_on, &rules)?;
+        // They are large, and weeks are judged side by side: one at a time.
+        drop(judged_on);
+        let later = log.part(later);
         let after = self.effects(&self.responses.laid_out(&later), &rules)?;
         let attempt = |(known, came)| ForecastWeek { week_ms: self.cut.week_ms, until_ms: self.until_ms, known, came };
         let names = rules.keys().map(|rule| name_of(rule, "")).chain([WHOLE.to_owned()]);

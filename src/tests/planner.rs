@@ -5,15 +5,16 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use proptest::prelude::*;
+use serde_json::json;
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::log_builder::cases;
+use super::log_builder::{Told, answers, asks, cases, fails, log};
 use crate::base::data::{Data, fitting};
 use crate::base::key_path::KeyPath;
 use crate::base::names::Sym;
 use crate::mine::runnable::Runnable;
 use crate::planner::candidates::{AnswerMoment, Candidate, Candidates, Declined, NamedArgument, Projected, candidates};
-use crate::planner::fail_fast::FailFast;
+use crate::planner::fail_fast::{FailFast, came_empty};
 use crate::planner::intents::prefetch_hint;
 use crate::planner::numbers::PlannerThresholds;
 use crate::planner::plan::{
@@ -771,6 +772,28 @@ fn an_answer_without_text_is_an_answer() {
     assert!(guard.refuses((SEARCH, 1), 1), "an error says nothing");
     guard.answered((SEARCH, 1), REAL);
     assert!(!guard.refuses((SEARCH, 1), 1));
+}
+
+#[test]
+fn only_a_result_of_next_to_no_text_came_empty() {
+    // A4, F7
+    let numbers = &PlannerThresholds::shipped().fail_fast;
+    let image = json!({ "type": "image", "source": { "type": "base64", "media_type": "image/png", "data": "aGk=" } });
+    let both = vec![json!({ "type": "text", "text": "hi" }), image.clone()];
+    let results = [
+        (answers("c", vec![image]), Some(false)),
+        (answers("c", both), Some(false)),
+        (answers("c", "12345678"), Some(true)),
+        (answers("c", "123456789"), Some(false)),
+        (answers("c", ""), Some(true)),
+        (fails("c", ""), None),
+    ];
+    for (result, is_empty) in results {
+        let told = Told::of(&[("f", &log(&[asks("m", "c", "Grep"), result]))]);
+        assert_eq!(came_empty(told.call("c"), numbers), is_empty, "{:?}", told.call("c"));
+    }
+    let unanswered = Told::of(&[("f", &log(&[asks("m", "c", "Grep")]))]);
+    assert_eq!(came_empty(unanswered.call("c"), numbers), None);
 }
 
 #[test]

@@ -145,7 +145,7 @@ const SEPARATORS: [(u8, u8); 9] = [
 ];
 /// Digits, `_` and `/`: prose has none within its words.
 const MARKS: [(u8, u8); 2] = [(b'/', b'9'), (b'_', b'_')];
-/// Within a word they are a sign of a name.
+/// Within a word they are a sign of a name. Twice, since [`masks`] takes lists of one length.
 const CAPITALS: [(u8, u8); 2] = [(b'A', b'Z'); 2];
 
 /// Whether a run may hold the byte.
