@@ -1,5 +1,5 @@
-//! A word of its own in every field of a log: what is made to be shared, and the lake, hold those that the README lists and
-//! no other.
+//! A word of its own in every field of a log: what is made to be shared, and the lake, hold those that docs/privacy.md lists
+//! and no other.
 
 use std::collections::BTreeMap;
 use std::os::unix::fs::PermissionsExt;

@@ -242,16 +242,18 @@ fn the_example_logs_have_the_counts_that_the_documentation_states() {
 
 #[test]
 fn the_map_says_nothing_twice() {
-    let text = std::fs::read_to_string(root().join("docs/architecture.md")).unwrap();
-    let (mut seen, mut phrases) = (std::collections::BTreeSet::new(), std::collections::BTreeMap::new());
-    for (number, line) in text.lines().enumerate().filter(|(_, line)| line.len() > 20) {
-        assert!(seen.insert(line), "docs/architecture.md:{} stands there twice: {line}", number + 1);
-        // Halves of a merge differ in a word or two, and agree in long phrases.
-        let words: Vec<&str> = line.split_whitespace().collect();
-        for phrase in words.windows(9) {
-            let before = *phrases.entry(phrase.to_vec()).or_insert(number);
-            let words = phrase.join(" ");
-            assert_eq!(before, number, "docs/architecture.md:{} says again: {words}", number + 1);
+    for page in ["docs/architecture.md", "docs/glossary.md"] {
+        let text = std::fs::read_to_string(root().join(page)).unwrap();
+        let (mut seen, mut phrases) = (std::collections::BTreeSet::new(), std::collections::BTreeMap::new());
+        for (number, line) in text.lines().enumerate().filter(|(_, line)| line.len() > 20) {
+            assert!(seen.insert(line), "{page}:{} stands there twice: {line}", number + 1);
+            // Halves of a merge differ in a word or two, and agree in long phrases.
+            let words: Vec<&str> = line.split_whitespace().collect();
+            for phrase in words.windows(9) {
+                let before = *phrases.entry(phrase.to_vec()).or_insert(number);
+                let words = phrase.join(" ");
+                assert_eq!(before, number, "{page}:{} says again: {words}", number + 1);
+            }
         }
     }
 }

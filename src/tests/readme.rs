@@ -1,25 +1,23 @@
-//! What the README shows is what its commands print on the logs in `testdata`.
+//! What the README and the page on pipelines show is what their commands print, of a made-up history and of `testdata`.
 
-use super::harness::Home;
+use super::harness::{Home, Outcome};
+use super::report_page::{Told, place};
 use crate::shell::arguments::Exit;
 
-const README: &str = include_str!("../../README.md");
-
-/// The shown outputs in their order, each with its command.
-const SHOWN: [&[&str]; 5] = [
-    &["report", "--input-dir", "testdata/claude-home"],
+/// The outputs that the page on pipelines shows, in their order, each with its command.
+const OF_PIPELINES: [&[&str]; 4] = [
     &["tune", "from-claude-logs", "--tools", "--dry-run", "--input-dir", "testdata/claude-home"],
     &["replay", "--input-dir", "testdata/claude-home"],
     &["tune", "analyze", "--from-claude-logs", "--dry-run", "--input-dir", "testdata/claude-home"],
     &["ingest", "--input-dir", "testdata/claude-home"],
 ];
 
-/// Columns of the terminal that the README shows.
+/// Columns of the terminal that is shown.
 const WIDTH: u16 = 100;
 
-fn blocks() -> Vec<Vec<&'static str>> {
+fn blocks(page: &'static str) -> Vec<Vec<&'static str>> {
     let mut blocks = Vec::new();
-    let mut lines = README.lines();
+    let mut lines = page.lines();
     while let Some(line) = lines.next() {
         if let Some(language) = line.strip_prefix("```") {
             let block: Vec<&str> = lines.by_ref().take_while(|line| *line != "```").collect();
@@ -52,21 +50,58 @@ fn assert_shown(shown: &[&str], printed: &str, command: &[&str]) {
     }
 }
 
+/// Three weeks of two projects: in one contexts grow far, in the other the model is changed in the middle.
+fn made_up_weeks() -> Home {
+    let home = Home::new();
+    let (opus, sonnet) = ("claude-opus-5", "claude-sonnet-5");
+    for day in 0..20 {
+        let name = if day % 3 < 2 { "lantern" } else { "orchard" };
+        let mut told = Told::new(&format!("{name}-{day}"), &format!("/home/user/{name}"), day * 86_400 + 32_400);
+        if name == "lantern" {
+            told.ask(opus, 0, 20_000, 800);
+            (0..u64::from(34 + day * 7 % 9))
+                .for_each(|turn| _ = told.ask_at_length(opus, 20_000 + turn * 12_000, 12_000));
+        } else {
+            let (held, turns) = (20_000 + 9_000 * u64::from(day), u64::from(day % 4));
+            told.ask(opus, 0, held, 500);
+            (0..turns).for_each(|turn| _ = told.ask(opus, held + turn * 1_000, 1_000, 500));
+            let held = held + (turns + 1) * 1_000;
+            told.ask(sonnet, 0, held, 500).ask(opus, 0, held + 1_000, 500);
+        }
+        told.text = told.text.replace("2.1.40", "2.1.288").replace("2026-01-", "2026-10-");
+        place(&home, &told);
+    }
+    home
+}
+
+/// What a person at a terminal sees: the head goes out before the report and the last note behind it.
+fn on_a_terminal(home: &Home, outcome: &Outcome) -> String {
+    let home = home.path("").to_str().unwrap().trim_end_matches('/').to_owned();
+    let (head, last) = outcome.err.trim_end().rsplit_once('\n').unwrap_or_default();
+    let printed = format!("{head}\n{}{last}\n", outcome.out).replace(&home, "~");
+    printed.trim_start_matches('\n').to_owned()
+}
+
 #[test]
-fn the_readme_shows_what_its_commands_print() {
-    let blocks = blocks();
-    assert_eq!(blocks.len(), SHOWN.len(), "a block was added to the README: add its command to SHOWN");
-    for (shown, command) in blocks.iter().zip(SHOWN) {
+fn the_readme_shows_the_page_of_a_made_up_history() {
+    let blocks = blocks(include_str!("../../README.md"));
+    assert_eq!(blocks.len(), 1, "the README shows one page");
+    let home = made_up_weeks();
+    let outcome = home.run_at_width(&[], WIDTH);
+    assert_eq!(outcome.exit, Exit::Done, "{}", outcome.err);
+    assert_shown(&blocks[0], &on_a_terminal(&home, &outcome), &["devboy"]);
+}
+
+#[test]
+fn the_page_on_pipelines_shows_what_its_commands_print() {
+    let blocks = blocks(include_str!("../../docs/pipeline.md"));
+    assert_eq!(blocks.len(), OF_PIPELINES.len(), "a block was added: add its command to OF_PIPELINES");
+    for (shown, command) in blocks.iter().zip(OF_PIPELINES) {
         let home = Home::new();
         // As on a second run, with everything known.
         home.run(command);
         let outcome = home.run_at_width(command, WIDTH);
         assert_eq!(outcome.exit, Exit::Done, "{}", outcome.err);
-        let home = home.path("").to_str().unwrap().trim_end_matches('/').to_owned();
-        // On a terminal, the head goes out before the report and the last note behind it.
-        let (head, last) = outcome.err.trim_end().rsplit_once('\n').unwrap_or_default();
-        let printed = format!("{head}\n{}{last}\n", outcome.out).replace(&home, "~");
-        let printed = printed.trim_start_matches('\n');
-        assert_shown(shown, printed, command);
+        assert_shown(shown, &on_a_terminal(&home, &outcome), command);
     }
 }
