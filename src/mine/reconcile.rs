@@ -12,7 +12,7 @@ use crate::logs::copies::FileStanding;
 use crate::logs::corpus::{Corpus, SourceRows};
 use crate::logs::history::History;
 use crate::logs::timeline::requests::Timeline;
-use crate::logs::trace::{Place, ResultKind, Status};
+use crate::logs::trace::{Millis, Place, ResultKind, Status, ToolUse};
 use crate::mine::totals::{self, Totals};
 
 /// What there is to reconcile: the same logs as each report sees them, without any window.
@@ -142,6 +142,16 @@ fn askers_of_nameless(file: &SourceRows) -> Vec<Id> {
     asked.map(|(asked, _)| asked.message).collect()
 }
 
+/// How many calls without an id no request asked for. A message without any id is known by its thread and time.
+fn nameless_of_no_request(file: &SourceRows, requests: &IdSet<Id>) -> usize {
+    let unbilled = file.rows.messages.iter().filter(|row| !row.id.is_some() && !row.has_usage);
+    let unbilled: HashSet<(u32, Millis)> = unbilled.map(|row| (row.chain, row.ts)).collect();
+    let is_left_out = |&ToolUse { message, chain, ts, .. }: &ToolUse| {
+        if message.is_some() { !requests.contains(&message) } else { unbilled.contains(&(chain, ts)) }
+    };
+    totals::asked(file).into_iter().filter(|(asked, call)| !call.is_some() && is_left_out(asked)).count()
+}
+
 fn messages_of(file: &SourceRows) -> Vec<Id> {
     file.rows.messages.iter().map(|row| row.id).collect()
 }
@@ -212,7 +222,7 @@ fn calls_of_policies(books: &Reconciled<'_>) -> Sum {
     // Calls without an id are those of the message that asked for them.
     let (lost, read): (Vec<&SourceRows>, _) = books.owners().partition(|file| books.has_no_timeline(file));
     let nameless_gone = lost.into_iter().flat_map(askers_of_nameless).count();
-    let nameless_left = read.into_iter().flat_map(askers_of_nameless).filter(|id| !requests.contains(id)).count();
+    let nameless_left: usize = read.into_iter().map(|file| nameless_of_no_request(file, &requests)).sum();
     // One id may stand for several calls; a message without any id is one of its own in every file.
     let known = history.iter().filter(|call| in_policies.contains(&call.id)).count();
     let twice = planned.iter().filter(|call| call.id.is_some()).count() as i64 - known as i64;

@@ -196,6 +196,29 @@ fn calls_without_an_id_go_with_their_message() {
     assert_eq!((of_policies["start"].as_u64(), steps, of_policies["end"].as_u64()), (Some(3), vec![-1], Some(2)));
 }
 
+/// Two records of a message may have the same name: what they ask for tells that neither is a copy.
+#[test]
+fn parts_of_a_message_that_share_a_uuid_make_their_calls() {
+    let asked = |call: &str, second: u32| asks("m1", call, "Read").link("u1", Some("p")).at(second);
+    let main = vec![user("p", "go on"), asked("c1", 1), asked("c2", 2), asked("c2", 3), answers("c1", "one").at(4)];
+    let home = home_of(&vec![("s-main".into(), main)]);
+    let (exit, report) = sums(&home);
+    assert_eq!(exit, Exit::Done, "{report}");
+    assert_eq!(home.json(&["cost", "--since", "2026-01-01"])["total"]["calls"], 2);
+}
+
+/// A message without any id is known by nothing but its place.
+#[test]
+fn calls_without_an_id_of_messages_without_one_add_up() {
+    let nameless = |second: u32| {
+        let block = json!({ "type": "tool_use", "name": "Read", "input": {} });
+        assistant("m", &[block]).without("uuid").without("requestId").without_message("id").at(second)
+    };
+    let main = vec![user("p", "go on"), nameless(1), nameless(2).without_message("usage"), nameless(3)];
+    let (exit, report) = sums(&home_of(&vec![("s-main".into(), main)]));
+    assert_eq!(exit, Exit::Done, "{report}");
+}
+
 #[test]
 fn programs_can_add_the_sums_up() {
     let home = Home::new();

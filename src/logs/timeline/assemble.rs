@@ -273,9 +273,12 @@ impl<'a> Assembly<'a> {
     }
 
     pub(super) fn blocks_of(&self, node: u32) -> &'a [BlockRow] {
-        let range = &self.row(node).blocks;
-        let file = self.nodes[node as usize].file;
-        &self.files[file as usize].rows.rows.blocks[range.start as usize..range.end as usize]
+        self.blocks_in(self.nodes[node as usize].file, self.row(node))
+    }
+
+    /// The blocks of a record of a file.
+    fn blocks_in(&self, file: u32, row: &RecordRow) -> &'a [BlockRow] {
+        &self.files[file as usize].rows.rows.blocks[row.blocks.start as usize..row.blocks.end as usize]
     }
 
     /// Takes the records of one file that were recorded in one kind of place.
@@ -331,7 +334,7 @@ impl<'a> Assembly<'a> {
     fn take(&mut self, file: u32, record: u32, row: &'a RecordRow, track: u32) {
         let is_repeated = self.files[file as usize].is_repeated;
         let known = if is_repeated || !row.id.is_some() { None } else { self.known.get(&row.id).copied() };
-        let copied = known.filter(|&node| may_be_copies(self.row(node), row));
+        let copied = known.filter(|&node| may_be_copies(self.row(node), row) && !self.is_another_part(file, row));
         if is_repeated || copied.is_some() {
             self.local[file as usize][record as usize] = copied.unwrap_or(NONE);
             if let RecordKind::Answer(answer) = &row.kind {
@@ -427,9 +430,16 @@ impl<'a> Assembly<'a> {
     }
 
     /// Whether a record makes a call that its request has not made so far: it is no copy, the rest of its message is elsewhere.
-    fn asks_more(&self, node: u32, request: u32) -> bool {
-        let mut calls = self.blocks_of(node).iter().filter(|block| block.kind == BlockKind::ToolUsage);
+    fn asks_more(&self, blocks: &[BlockRow], request: u32) -> bool {
+        let mut calls = blocks.iter().filter(|block| block.kind == BlockKind::ToolUsage);
         calls.any(|block| block.call.is_some() && !self.calls_made.has(block.call, request))
+    }
+
+    /// Whether a record of an answer makes a call that no record of its message has made, though another has its `uuid`.
+    fn is_another_part(&self, file: u32, row: &RecordRow) -> bool {
+        let RecordKind::Answer(answer) = &row.kind else { return false };
+        let request = self.by_message.get(&answer.message);
+        request.is_some_and(|&request| self.asks_more(self.blocks_in(file, row), request))
     }
 
     /// Whether a record with calls stands twice, without a uuid or under two: it holds nothing but calls that the request has
@@ -472,8 +482,8 @@ impl<'a> Assembly<'a> {
         let request = match known.copied() {
             Some(request) => {
                 self.merge_usage(self.nodes[node as usize].file, answer, track);
-                let is_elsewhere =
-                    self.requests[request as usize].request.chain != track && !self.asks_more(node, request);
+                let is_elsewhere = self.requests[request as usize].request.chain != track
+                    && !self.asks_more(self.blocks_of(node), request);
                 if is_elsewhere || self.asks_again(node, request) {
                     self.nodes[node as usize].tip = request;
                     self.skip("duplicate_message");
