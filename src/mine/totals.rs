@@ -146,9 +146,9 @@ pub(super) fn answers(file: &SourceRows) -> Vec<(&ToolResult, Id)> {
     answers
 }
 
-/// The last result of an id is the one that stands.
+/// The last result of an id is the one that stands. What has no id answers nothing.
 pub(super) fn standing<'r>(answers: &[(&'r ToolResult, Id)]) -> IdMap<Id, &'r ToolResult> {
-    answers.iter().map(|&(answered, id)| (id, answered)).collect()
+    answers.iter().map(|&(answered, id)| (id, answered)).filter(|(id, _)| id.is_some()).collect()
 }
 
 #[derive(Default)]
@@ -214,8 +214,9 @@ impl WindowSums {
             self.totals.status.ok += u64::from(!failed);
         }
         let known: IdSet<Id> = asked.iter().map(|&(_, id)| id).collect();
-        self.totals.orphan_results +=
-            results.len() as u64 - known.iter().filter(|id| results.contains_key(id)).count() as u64;
+        let nameless = answered.iter().filter(|(_, id)| !id.is_some()).count();
+        let orphans = nameless + results.keys().filter(|id| !known.contains(id)).count();
+        self.totals.orphan_results += orphans as u64;
         for (sum, lag) in self.edges.iter_mut().zip(LAGS) {
             *sum += asked.len().saturating_sub(lag) as u64;
         }
@@ -227,8 +228,8 @@ impl WindowSums {
         let partitions = self.partition_starts(marks);
         let (mut recent, mut seen) = (VecDeque::new(), IdSet::default());
         let mut current = 0;
-        for (_, id) in answered {
-            let body = &results[id];
+        for (answered, id) in answered {
+            let body = results.get(id).unwrap_or(answered);
             let partition = partitions.partition_point(|&start| start <= body.record);
             if partition != current {
                 recent.clear();

@@ -13,6 +13,7 @@ use crate::base::unpack::Packing;
 use crate::logs::read;
 use crate::logs::read::{FileReading, Job, PIECE_BYTES};
 use crate::logs::trace::{FileTrace, ResultKind, Status, ToolResult};
+use crate::mine::totals::totals;
 use crate::tests::log_builder::*;
 
 /// What a log must give: lines, records, bad fragments, bare values; calls as (asked, answered); damage as reason,
@@ -496,6 +497,19 @@ fn calls_without_an_id_are_not_taken_for_copies() {
     let told = Told::of(&[("f", &log(&[nameless.clone(), nameless]))]);
     assert_eq!(told.history.calls.len(), 2);
     assert!(told.history.calls.iter().all(|call| call.status == Status::Unanswered));
+}
+
+#[test]
+fn a_result_without_an_id_answers_no_call() {
+    let asked = assistant("m1", &[json!({ "type": "tool_use", "name": "Read" })]);
+    let answered =
+        |second: u32| user(&format!("r{second}"), vec![json!({ "type": "tool_result", "content": "x" })]).at(second);
+    let log = log(&[asked, answered(1), answered(2)]);
+    let told = Told::of(&[("f", &log), ("copy", &log)]);
+    assert_eq!(told.history.calls.len(), 1);
+    assert!(told.history.calls.iter().all(|call| call.status == Status::Unanswered));
+    let totals = totals(&told.corpus);
+    assert_eq!((totals.paired, totals.unanswered, totals.orphan_results), (0, 2, 4));
 }
 
 #[test]

@@ -101,16 +101,12 @@ impl<'a> FoundCalls<'a> {
     /// Takes a call of a file; says whether it is the first copy of it. The better one of two is kept, and the answer of the other
     /// is loose.
     fn take(&mut self, file: u32, row: &'a CallRow, asked: &'a ToolUse, nameless: &mut NamelessCalls) -> bool {
-        let answered = row.answered.as_ref();
+        // Which result without an id answers which call without one, nobody can tell.
+        let answered = row.answered.as_ref().filter(|_| row.call.is_some());
         let block = answered.map_or(0, |answered| answered.block);
         let age = &self.files[file as usize].age;
-        let call = Canonical {
-            file,
-            id: row.call,
-            asked,
-            answered: answered.filter(|_| row.call.is_some()),
-            answer_rank: (row.progress, false, age, Reverse(block)),
-        };
+        let call =
+            Canonical { file, id: row.call, asked, answered, answer_rank: (row.progress, false, age, Reverse(block)) };
         let id = if row.call.is_some() { row.call } else { nameless.name(asked.message, asked.input_bytes) };
         let key = (id, asked.message);
         let Some(known) = self.best.get(&key).copied().filter(|_| id.is_some()) else {
@@ -163,8 +159,8 @@ type Askers = Vec<(u32, u32, usize)>;
 
 /// The calls that answers without a call beside them may be for, by id.
 fn askers(calls: &[Canonical<'_>], loose: &[Loose<'_>]) -> IdMap<Id, Askers> {
-    let mut asked: IdMap<Id, Askers> =
-        loose.iter().filter(|answer| answer.call.is_none()).map(|answer| (answer.id, Askers::new())).collect();
+    let lonely = loose.iter().filter(|answer| answer.call.is_none() && answer.id.is_some());
+    let mut asked: IdMap<Id, Askers> = lonely.map(|answer| (answer.id, Askers::new())).collect();
     if asked.is_empty() {
         return asked;
     }
