@@ -10,6 +10,7 @@ use crate::base::significance::with_q;
 use crate::base::stats::Share;
 use crate::frames::edge::{Activity, Concurrency, Edge, EdgeFrame, EdgeSum, EdgeSums, EdgeThresholds, Turns};
 use crate::frames::input::Input;
+use crate::logs::assemble::files_of_input;
 use crate::logs::corpus::Corpus;
 use crate::logs::history::History;
 use crate::logs::trace::{Millis, NO_TIME, is_within};
@@ -51,7 +52,7 @@ pub fn by_message(history: &History) -> Vec<Activity> {
 /// copies in other files count again. Progress records are no calls of the file.
 pub fn by_file(corpus: &Corpus, window: &Range<Millis>) -> Vec<Activity> {
     let mut out = Vec::new();
-    for (number, file) in (0_u32..).zip(&corpus.files) {
+    for (number, file) in (0_u32..).zip(files_of_input(corpus)) {
         let recorded = file.rows.calls.iter().filter(|row| !row.progress);
         let answers: IdMap<Id, Millis> =
             recorded.filter_map(|row| Some((row.call, known(row.answered?.ts)?))).collect();

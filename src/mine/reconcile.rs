@@ -8,6 +8,7 @@ use serde::Serialize;
 use crate::base::id::{Id, IdMap, IdSet};
 use crate::frames::tool_use::{SessionRowSummary, ToolUsages};
 use crate::logs::assemble::calls::NamelessCalls;
+use crate::logs::assemble::files_of_input;
 use crate::logs::copies::FileStanding;
 use crate::logs::corpus::{Corpus, SourceRows};
 use crate::logs::history::History;
@@ -92,7 +93,7 @@ pub fn reconcile(books: &Reconciled<'_>) -> Vec<Sum> {
 
 impl Reconciled<'_> {
     fn logs(&self) -> impl Iterator<Item = &SourceRows> {
-        self.corpus.files.iter().filter(|file| !file.source.is_sidecar())
+        files_of_input(self.corpus).filter(|file| !file.source.is_sidecar())
     }
 
     /// What the logs name, and what only other files do.

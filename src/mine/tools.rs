@@ -9,6 +9,7 @@ use crate::base::error::Result;
 use crate::base::id::{Id, IdMap, IdSet};
 use crate::base::names::{Names, Sym, mcp_server};
 use crate::frames::tool_use::{MinedCall, Reread, ToolFrame, ToolUsage, ToolUsages, Volume};
+use crate::logs::assemble::files_of_input;
 use crate::logs::corpus::Corpus;
 use crate::logs::history::{Call, History};
 use crate::logs::trace::{Millis, ResultKind, Status, is_within};
@@ -207,7 +208,7 @@ pub fn volumes(corpus: &Corpus, window: &Range<Millis>) -> Vec<Volume> {
 /// Of every tool the files with a call, and the sizes of all answers in code points.
 pub fn sizes(corpus: &Corpus, window: &Range<Millis>) -> BTreeMap<Sym, (u64, Vec<u32>)> {
     let mut out: BTreeMap<Sym, (u64, Vec<u32>)> = BTreeMap::new();
-    for file in &corpus.files {
+    for file in files_of_input(corpus) {
         let results = standing(&answers(file));
         let mut tools = BTreeSet::new();
         for (asked, call) in asked(file).into_iter().filter(|(asked, _)| is_within(window, asked.ts)) {

@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 use crate::base::id::{Id, IdMap, IdSet};
 use crate::base::names::{Names, Sym};
 use crate::base::stats::quantile_place;
+use crate::logs::assemble::files_of_input;
 use crate::logs::corpus::{Corpus, SourceRows};
 use crate::logs::trace::{MarkKind, MarkRow, Millis, SUMMARY_WITHIN_RECORDS, Status, ToolResult, ToolUse, Usage};
 
@@ -116,14 +117,14 @@ pub struct Totals {
 /// Computes the totals of all files.
 pub fn totals(corpus: &Corpus) -> Totals {
     let mut sums = WindowSums { window: Millis::MIN..Millis::MAX, ..WindowSums::default() };
-    corpus.files.iter().for_each(|file| sums.add_file(file, &corpus.names));
+    files_of_input(corpus).for_each(|file| sums.add_file(file, &corpus.names));
     sums.finish(&corpus.names)
 }
 
 /// The exact repeats among the results that came within a window.
 pub fn repeats(corpus: &Corpus, window: Range<Millis>) -> RepeatTotals {
     let mut sums = WindowSums { window, ..WindowSums::default() };
-    for file in &corpus.files {
+    for file in files_of_input(corpus) {
         let answers = answers(file);
         sums.add_repeats(&answers, &standing(&answers), &file.rows.marks);
     }

@@ -140,6 +140,18 @@ fn a_moved_log_counts_once() {
 }
 
 #[test]
+fn a_log_that_was_moved_and_has_grown_counts_once() {
+    let home = home_with(6);
+    home.json(&["ingest"]);
+    std::fs::remove_dir_all(home.logs().join("-home-u-secretproject")).unwrap();
+    home.write(".claude/projects/-home-u-renamed/one.jsonl", session("one", 9));
+    let after = home.json(&["ingest"]);
+    assert_eq!(after["inputs"]["kept_after_deletion"], 1);
+    assert_eq!(after["totals"], home.json(&["ingest", "--no-lake"])["totals"]);
+    assert_eq!(home.run(&["doctor", "--reconcile"]).exit, Exit::Done);
+}
+
+#[test]
 fn copies_that_were_moved_together_count_as_often_as_before() {
     let home = home_with(6);
     let (old, new) = (home.logs().join("-home-u-secretproject"), home.logs().join("-home-u-renamed"));

@@ -59,6 +59,16 @@ pub fn standings_of(corpus: &Corpus) -> IdMap<Id, FileStanding> {
     ranked(corpus).map(|(file, standing)| (file.source.key, standing)).collect()
 }
 
+/// The files that input is counted by: those on disk, and those that are gone unless another file says all that they said. A
+/// log that was moved and has grown since is known by its old name as well, if there is a lake.
+pub fn files_of_input(corpus: &Corpus) -> impl Iterator<Item = &SourceRows> {
+    let gone_for_good: IdSet<Id> = ranked(corpus)
+        .filter(|(file, standing)| file.source.path.is_none() && standing.is_repeated)
+        .map(|(file, _)| file.source.key)
+        .collect();
+    corpus.files.iter().filter(move |file| !gone_for_good.contains(&file.source.key))
+}
+
 /// The session logs, each with its rank.
 fn ranked(corpus: &Corpus) -> impl Iterator<Item = (&SourceRows, FileStanding)> {
     let logs: Vec<&SourceRows> = corpus.files.iter().filter(|file| !file.source.is_sidecar()).collect();
