@@ -146,7 +146,6 @@ impl Layers<'_> {
 
     fn leaf(&mut self, node: &SchemaNode, sources: Sources<'_>) -> Option<Value> {
         let (value, origin) = match sources.file {
-            Some(_) if is_outdated(&self.at, self.file) => (sources.built_in?, Origin::Default),
             Some(value) => (value, Origin::File { line: self.file.line_of(&self.at).unwrap_or(1) }),
             None => (sources.built_in.or(sources.fallback)?, Origin::Default),
         };
@@ -154,13 +153,10 @@ impl Layers<'_> {
         if let Some(leaves) = &mut self.leaves {
             leaves.push((self.at.clone(), value.clone(), origin));
         }
-        Some(value)
+        // An older file is filled up: what holds is the version of today.
+        let is_older = self.at == schema::key() && self.file.schema_version < CURRENT_VERSION;
+        sources.built_in.filter(|_| is_older).cloned().or(Some(value))
     }
-}
-
-/// The version of an older file is the one thing that the file does not decide.
-fn is_outdated(at: &KeyPath, file: &SettingsFile) -> bool {
-    *at == schema::key() && file.schema_version < CURRENT_VERSION
 }
 
 fn any_entry(value: &Value) -> Option<&Value> {

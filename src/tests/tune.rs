@@ -580,9 +580,10 @@ fn the_model_rule_needs_four_answers_in_five() {
 #[test]
 fn show_tells_where_each_value_comes_from() {
     let home = Home::new();
-    home.write(".config/devboy/pipeline_config.toml", "schema_version = 4\n[dedup]\nlru_size = 9\nlru_sise = 3\n");
+    home.write(".config/devboy/pipeline_config.toml", "schema_version = 3\n[dedup]\nlru_size = 9\nlru_sise = 3\n");
     let outcome = home.run(&["tune", "show"]);
     let line = |key: &str| outcome.out.lines().find(|line| line.starts_with(key)).unwrap().to_owned();
+    assert!(line("schema_version = 3").ends_with("# line 1"), "an older file says so");
     assert!(line("dedup.lru_size = 9").ends_with("# line 3"));
     assert!(line("dedup.min_body_chars = 200").ends_with("# built in"));
     assert!(outcome.err.contains(":4:") && outcome.err.contains("lru_size"), "{}", outcome.err);
