@@ -17,9 +17,9 @@ use crate::planner::report::{PlannerReport, PlannerSweepRow};
 use crate::planner::stage::{CONFIGURED, MINED, PUBLISHED, Planner, PlannerStage, SELECTIVE, SweepGrid};
 use crate::planner::value_models::{Level, Severity, ValueModels};
 use crate::planner::{judged, report, trail};
-use crate::replay::Scenario;
 use crate::replay::input::ReplayInput;
 use crate::replay::scenarios::{ScenarioChanges, Scenarios};
+use crate::replay::{ReplayOptions, Scenario};
 use crate::report::table::TableFormat;
 use crate::rules::mined_planners;
 use crate::settings::formats::load_config;
@@ -108,7 +108,7 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<()> {
         if let Some(dir) = &args.emit_telemetry {
             let scenarios = scenarios()?;
             let source = ReplayInput::new(None, &mut input)?;
-            let scenario = Scenario::new(&scenarios.cells[0].settings, &source.tape, source.options(false));
+            let scenario = Scenario::new(&scenarios.cells[0].settings, &source.tape, ReplayOptions::arm(false));
             let mut log = source.events(&scenario);
             input.pool.install(|| trail::add(&stage, chosen, &source, &scenario, &mut log));
             emit(dir, log, &source, stage.numbers.counted_by(), &args.asked, context)?;

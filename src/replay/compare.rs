@@ -7,12 +7,12 @@ use serde_json::{Value, json};
 
 use crate::base::error::Result;
 use crate::frames::input::Input;
-use crate::replay::Scenario;
 use crate::replay::input::ReplayInput;
 use crate::replay::report::{ReachSavings, ReplayArm, ReplayReport, figure, reaches_json, tally_json};
 use crate::replay::savings::Tally;
 use crate::replay::scenarios::{GridCell, Scenarios};
 use crate::replay::study::{EXTENDED, PUBLISHED, reached};
+use crate::replay::{ReplayOptions, Scenario};
 use crate::report::numbers::{signed, thousands};
 use crate::report::table::Table;
 use crate::settings::Settings;
@@ -32,8 +32,8 @@ impl<'s> ReplayGrid<'s> {
         let cells = input.remember(&question, |input| {
             let source = ReplayInput::new(model.as_deref(), input)?;
             let both = |settings: &&Settings| {
-                let published = Scenario::new(settings, &source.tape, source.options(false));
-                let extended = published.with_options(settings, source.options(true));
+                let published = Scenario::new(settings, &source.tape, ReplayOptions::arm(false));
+                let extended = published.with_options(settings, ReplayOptions::arm(true));
                 let everything = [published, extended];
                 (
                     everything[0].counted_by(&source.tape),

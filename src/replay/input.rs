@@ -14,9 +14,7 @@ use crate::logs::vocabulary::Vocabulary;
 use crate::mine::{sessions, totals};
 use crate::replay::savings::PaperClaim;
 use crate::replay::tape::Endpoint;
-use crate::replay::{
-    Decision, ReplayOptions, Scenario, SentAs, SessionProfile, Tape, TapeEntry, ToolKind, replay_each,
-};
+use crate::replay::{Decision, Scenario, SentAs, SessionProfile, Tape, TapeEntry, ToolKind, replay_each};
 use crate::settings::annotations::Annotations;
 use crate::settings::classify_agent;
 use crate::telemetry::log::{
@@ -72,11 +70,6 @@ impl ReplayInput {
             paper: crate::replay::savings::paper_claim(&input.data)?,
             history,
         })
-    }
-
-    /// What is varied in one arm.
-    pub fn options(&self, extended: bool) -> ReplayOptions {
-        ReplayOptions { extended, invalidate: true, counting: None }
     }
 
     /// The responses as the live pipeline would have recorded them under this scenario. Calls that failed bypass the

@@ -28,6 +28,13 @@ pub struct ReplayOptions {
     pub counting: Option<Counting>,
 }
 
+impl ReplayOptions {
+    /// What is varied in one arm: the published formats, or the extended ones besides.
+    pub fn arm(extended: bool) -> Self {
+        Self { extended, invalidate: true, counting: None }
+    }
+}
+
 /// What holds for an endpoint.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EndpointPolicy {

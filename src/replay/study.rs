@@ -45,7 +45,7 @@ pub fn reports(
 /// Replays one configuration for one reach, with what the others could do beside it, and sums up.
 pub fn report(source: &ReplayInput, settings: &Settings, reaches: &Reaches) -> ReplayReport {
     let tape = &source.tape;
-    let everything = [false, true].map(|extended| Scenario::new(settings, tape, source.options(extended)));
+    let everything = [false, true].map(|extended| Scenario::new(settings, tape, ReplayOptions::arm(extended)));
     let [published, extended] = everything.each_ref().map(|scenario| scenario.within(reaches.chosen(), tape));
     let (one, two) = rayon::join(
         || {
@@ -69,7 +69,8 @@ pub fn report(source: &ReplayInput, settings: &Settings, reaches: &Reaches) -> R
         reaches.all.iter().enumerate().map(of).collect()
     };
     let aside = || {
-        let lasting = published.with_options(settings, ReplayOptions { invalidate: false, ..source.options(false) });
+        let lasting =
+            published.with_options(settings, ReplayOptions { invalidate: false, ..ReplayOptions::arm(false) });
         let kept = replay(tape, &lasting).total.saved_by(LayerId::L0);
         let answered: Vec<Millis> = source.history.calls.iter().map(Call::answered_at).collect();
         (kept, bounds(tape, &published), published_claim(tape, &everything[0], &answered))

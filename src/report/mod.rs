@@ -1,4 +1,4 @@
-//! How results look: tables in four forms, the JSON envelope, numbers, findings, aggregates.
+//! How results look: tables in four forms, pages, escapes, the JSON envelope, and what is made to be shared.
 
 pub mod sharing;
 

@@ -122,8 +122,8 @@ impl Micro {
 
     /// What a cache holds of the context that was sent before, as all stages left it, where that is to be left alone.
     fn cached<'m>(&self, moment: &RequestMoment<'m>) -> &'m [Item] {
-        let Some(before) = moment.before.filter(|_| self.params.only_uncached) else { return &[] };
-        let mut start = moment.sent_before.unwrap_or_else(|| before.tokens());
+        let sent = moment.before.filter(|_| self.params.only_uncached).zip(moment.sent_before);
+        let Some((before, mut start)) = sent else { return &[] };
         // Mostly all but the end is cached.
         let is_new = |item: &&Item| {
             #[cfg(test)]

@@ -25,7 +25,7 @@ use crate::mine::sessions;
 use crate::planner::numbers::PlannerThresholds;
 use crate::replay::input::ReplayInput;
 use crate::replay::scenarios::{ScenarioChanges, Scenarios};
-use crate::replay::{Scenario, emit, gate, report, study};
+use crate::replay::{ReplayOptions, Scenario, emit, gate, report, study};
 use crate::report::numbers::counted;
 use crate::report::table::TableFormat;
 use crate::settings::formats::{lists_extended, load_config};
@@ -146,7 +146,7 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
         source = Some(ReplayInput::new(scenarios.model.as_deref(), &mut input)?);
     }
     if let Some((dir, source)) = args.emit_telemetry.as_ref().zip(source.as_ref()) {
-        let scenario = Scenario::new(&scenarios.cells[0].settings, &source.tape, source.options(false));
+        let scenario = Scenario::new(&scenarios.cells[0].settings, &source.tape, ReplayOptions::arm(false));
         let scenario = scenario.within(scenarios.reaches.chosen(), &source.tape);
         let by = input.data.parsed::<PlannerThresholds>("planner.toml")?.counted_by();
         emit(dir, source.events(&scenario), source, by, &args.asked, context)?;

@@ -25,9 +25,9 @@ use crate::logs::trace::Millis;
 use crate::logs::vocabulary::Vocabulary;
 use crate::mine::sessions::session_uses_of_events;
 use crate::planner::numbers::PlannerThresholds;
-use crate::replay::Scenario;
 use crate::replay::input::ReplayInput;
 use crate::replay::tape::SessionProfiles;
+use crate::replay::{ReplayOptions, Scenario};
 use crate::rules::mined_planners;
 use crate::rules::responses::{ResponseOrigin, Responses};
 use crate::settings::annotations::Annotations;
@@ -96,7 +96,7 @@ impl Responses {
     /// The same for logs that were read, bodies and all. An error if a data file does not fit.
     pub fn of_logs(wanted: &Wanted<'_>, mut input: Input) -> Result<Self> {
         let source = ReplayInput::new(None, &mut input)?;
-        let scenario = Scenario::new(wanted.settings, &source.tape, source.options(false));
+        let scenario = Scenario::new(wanted.settings, &source.tape, ReplayOptions::arm(false));
         let (data, words) = (input.data.clone(), input.vocabulary.clone());
         let mut log = source.events(&scenario);
         if let Some(file) = wanted.planner {

@@ -179,7 +179,7 @@ impl Search {
 
 impl SearchInput<'_> {
     fn scenario(&self, settings: &Settings) -> Scenario {
-        let options = ReplayOptions { extended: false, invalidate: true, counting: None };
+        let options = ReplayOptions::arm(false);
         Scenario::new(settings, self.tape, options).within(self.reach, self.tape)
     }
 

@@ -18,7 +18,7 @@ use crate::frames::input::timeline::TimelineDetail;
 use crate::logs::timeline::requests::Timeline;
 use crate::replay::input::ReplayInput;
 use crate::replay::reach::Reach;
-use crate::replay::{Scenario, SentAs, TapeEntry, replay_each};
+use crate::replay::{ReplayOptions, Scenario, SentAs, TapeEntry, replay_each};
 use crate::report::numbers::{percent, usd};
 use crate::settings::Settings;
 use crate::whatif::chosen::{Policy, PolicyConfigs, PolicyEntry};
@@ -53,7 +53,7 @@ impl ReplayedLayers {
     ) -> Self {
         let places = places_in(timeline);
         let replayed = |extended: bool| {
-            let scenario = Scenario::new(settings, &source.tape, source.options(extended));
+            let scenario = Scenario::new(settings, &source.tape, ReplayOptions::arm(extended));
             let scenario = reach.map_or(scenario.clone(), |reach| scenario.within(reach, &source.tape));
             sent(source, &scenario, &places)
         };
