@@ -92,7 +92,8 @@ def facts(history):
                 with open(os.path.join(folder, name), 'rb') as f:
                     for line in f:
                         size, lines, longest = size + len(line), lines + 1, max(longest, len(line))
-    return '{:,} bytes, {:,} files, {:,} lines, longest line {:,} bytes'.format(size, files, lines, longest)
+    return '{:,} bytes, {:,} file{}, {:,} lines, longest line {:,} bytes'.format(
+        size, files, '' if files == 1 else 's', lines, longest)
 
 
 def bytes_of(history):
