@@ -33,7 +33,7 @@ use crate::telemetry::{TelemetryPlace, event_files, places as places_of_telemetr
 /// Say where devboy looks, what it finds, and what is damaged or missing.
 #[derive(clap::Args, Debug)]
 pub struct Args {
-    /// The configuration to look at. Default: $DEVBOY_CONFIG, else ~/.config/devboy/pipeline_config.toml.
+    /// The configuration to look at. Default: $DEVBOY_CONFIG, else devboy/pipeline_config.toml in $XDG_CONFIG_HOME or ~/.config.
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
     /// Warn if the logs do not reach back to this time: a date, RFC 3339, `7d` or `4w`.
@@ -220,6 +220,8 @@ fn configuration(args: &Args, context: &Context<'_>) -> ExaminedLine {
         "--config"
     } else if context.env.devboy_config.is_some() {
         "DEVBOY_CONFIG"
+    } else if context.env.places.xdg_config_home.as_ref().is_some_and(|home| path.starts_with(home)) {
+        "XDG_CONFIG_HOME"
     } else {
         "default"
     };
@@ -239,12 +241,13 @@ fn configuration(args: &Args, context: &Context<'_>) -> ExaminedLine {
     }
 }
 
-/// Configurations at the places of other hosts of the pipeline, which nothing here reads.
+/// Configurations that nothing here reads: at the other usual place, and at those of other hosts of the pipeline.
 fn other_configurations(args: &Args, context: &Context<'_>) -> impl Iterator<Item = ExaminedLine> {
     let named = context.env.of_hosts();
     let usual = context.env.places.home.as_ref().map(|home| home.join(".devboy").join("pipeline_config.toml"));
     let used = examined_config(args, context);
-    let others: BTreeSet<PathBuf> = named.into_iter().chain(usual).filter(|path| path.is_file()).collect();
+    let others = named.into_iter().chain(usual).chain(context.env.usual_configs());
+    let others: BTreeSet<PathBuf> = others.filter(|path| path.is_file()).collect();
     others.into_iter().filter(move |path| used.as_ref() != Some(path)).map(|path| {
         let told =
             format!("{} is there as well: DEVBOY_CONFIG or --config names the one that your host reads", path.shown());

@@ -32,7 +32,7 @@ use crate::shell::window;
 /// It learns from the earlier sessions and is judged on the later ones, by what the agent did next.
 #[derive(clap::Args, Debug)]
 pub struct Args {
-    /// The configuration to replay. Default: $DEVBOY_CONFIG, else ~/.config/devboy/pipeline_config.toml.
+    /// The configuration to replay. Default: $DEVBOY_CONFIG, else devboy/pipeline_config.toml in $XDG_CONFIG_HOME or ~/.config.
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
     /// Replay once for each value; several keys make a grid.

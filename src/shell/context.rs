@@ -14,7 +14,7 @@ use crate::logs::discover::PlaceVariables;
 use crate::logs::trace::Millis;
 use crate::report::table::Color;
 use crate::settings::claude::layers::ClaudePlaces;
-use crate::settings::{expect_place, write_output};
+use crate::settings::{expect_place, journal_path, write_output};
 
 /// What a command may touch.
 pub struct Context<'io> {
@@ -155,10 +155,18 @@ impl Env {
         listed.map(str::trim).filter(|name| !name.is_empty()).map(PathBuf::from)
     }
 
-    /// The configuration file: `DEVBOY_CONFIG`, else `~/.config/devboy/pipeline_config.toml`.
+    /// The configuration file: `DEVBOY_CONFIG`, else the first usual place that is in use, else the first.
     pub fn config_file(&self) -> Option<PathBuf> {
-        let home = || Some(self.places.home.as_ref()?.join(".config").join("devboy").join("pipeline_config.toml"));
-        self.devboy_config.clone().or_else(home)
+        let is_used = |file: &PathBuf| file.exists() || journal_path(file).exists();
+        let usual = || self.usual_configs().find(is_used).or_else(|| self.usual_configs().next());
+        self.devboy_config.clone().or_else(usual)
+    }
+
+    /// Where the configuration usually is: below `$XDG_CONFIG_HOME`, and below `~/.config`, which the published system knows.
+    pub fn usual_configs(&self) -> impl Iterator<Item = PathBuf> {
+        let PlaceVariables { xdg_config_home, home, .. } = &self.places;
+        let homes = xdg_config_home.clone().into_iter().chain(home.as_ref().map(|home| home.join(".config")));
+        homes.map(|home| home.join("devboy").join("pipeline_config.toml"))
     }
 
     /// The configuration that hosts of the pipeline are told to read: `DEVBOY_PIPELINE_CONFIG`.

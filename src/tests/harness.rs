@@ -134,12 +134,13 @@ impl Home {
         let variables: BTreeMap<String, String> =
             self.variables.lock().unwrap().iter().map(|set| variable(set)).collect();
         let claude_config_dir = variables.get("CLAUDE_CONFIG_DIR").cloned();
+        let xdg_config_home = variables.get("XDG_CONFIG_HOME").map(PathBuf::from);
         let mut context = Context {
             out,
             err,
             input: &mut &input[..],
             env: Env {
-                places: PlaceVariables { home: Some(home.clone()), claude_config_dir, ..PlaceVariables::default() },
+                places: PlaceVariables { home: Some(home.clone()), claude_config_dir, xdg_config_home },
                 xdg_cache_home: Some(home.join("cache")),
                 current_dir: Some(home.join("work")),
                 managed_settings: Some(home.join("managed/managed-settings.json")),

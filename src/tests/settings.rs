@@ -274,6 +274,27 @@ fn a_format_that_nobody_knows_does_nothing_and_is_told() {
 }
 
 #[test]
+fn the_configuration_is_where_xdg_says_unless_only_the_old_place_is_in_use() {
+    let home = Home::new();
+    home.variables.lock().unwrap().push(format!("XDG_CONFIG_HOME={}", home.path("xdg").display()));
+    let shown = || home.run(&["tune", "show"]).err.lines().next().unwrap_or_default().to_owned();
+    let (old, new) = (home.config(), home.path("xdg/devboy/pipeline_config.toml"));
+    assert!(shown().contains(new.to_str().unwrap()), "{}", shown());
+    // What is noted at the old place alone is not lost.
+    let journal = home.write(".config/devboy/tuning-journal.jsonl", "");
+    assert!(shown().contains(old.to_str().unwrap()), "{}", shown());
+    fs::remove_file(journal).unwrap();
+    home.write(".config/devboy/pipeline_config.toml", "schema_version = 4\n");
+    assert!(shown().contains(old.to_str().unwrap()), "{}", shown());
+    // Of two the one that the variable names is read, and the other one is told of.
+    home.write("xdg/devboy/pipeline_config.toml", "schema_version = 4\n");
+    assert!(shown().contains(new.to_str().unwrap()), "{}", shown());
+    let told = home.run(&["doctor"]).out;
+    assert!(told.contains(&format!("{} (XDG_CONFIG_HOME), schema 4", new.display())), "{told}");
+    assert!(told.contains(&format!("{} is there as well", old.display())), "{told}");
+}
+
+#[test]
 fn a_configuration_that_another_host_reads_is_named() {
     let home = Home::new();
     let other = home.write("host.toml", "schema_version = 4\n");

@@ -46,7 +46,7 @@ use crate::whatif::sim::money::Prices;
 /// same logs, of one endpoint.
 #[derive(clap::Args, Debug, Clone)]
 pub struct Args {
-    /// The configuration to replay. Default: $DEVBOY_CONFIG, else ~/.config/devboy/pipeline_config.toml.
+    /// The configuration to replay. Default: $DEVBOY_CONFIG, else devboy/pipeline_config.toml in $XDG_CONFIG_HOME or ~/.config.
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
     /// A second configuration; the difference is shown per endpoint.

@@ -38,7 +38,7 @@ use crate::whatif::workload::{Workload, cache_rules};
 #[derive(clap::Args, Debug)]
 pub struct Args {
     /// The configuration, whose links the planner follows. Default: $DEVBOY_CONFIG, else
-    /// ~/.config/devboy/pipeline_config.toml.
+    /// devboy/pipeline_config.toml in $XDG_CONFIG_HOME or ~/.config.
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
     #[command(flatten)]

@@ -21,7 +21,7 @@ use crate::shell::context::Context;
 /// Print the effective configuration and where each value comes from.
 #[derive(clap::Args, Debug)]
 pub struct Args {
-    /// The configuration file. Default: $DEVBOY_CONFIG, else ~/.config/devboy/pipeline_config.toml.
+    /// The configuration file. Default: $DEVBOY_CONFIG, else devboy/pipeline_config.toml in $XDG_CONFIG_HOME or ~/.config.
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
     #[command(flatten)]

@@ -19,7 +19,7 @@ use crate::shell::context::Context;
 /// Which configuration is written, and whether.
 #[derive(clap::Args, Debug, Default)]
 pub struct WriteArgs {
-    /// The configuration to read and write. Default: $DEVBOY_CONFIG, else ~/.config/devboy/pipeline_config.toml.
+    /// The configuration to read and write. Default: $DEVBOY_CONFIG, else devboy/pipeline_config.toml in $XDG_CONFIG_HOME or ~/.config.
     #[arg(long, short, value_name = "FILE", visible_alias = "config")]
     pub output: Option<PathBuf>,
     /// Print the same, write no configuration.

@@ -33,7 +33,7 @@ use crate::whatif::client::actual::{ActualChange, JointChange, joint_changes};
 /// later sessions over earlier ones, against requests that the change does not concern.
 #[derive(clap::Args, Debug)]
 pub struct Args {
-    /// The configuration whose journal is read. Default: $DEVBOY_CONFIG, else ~/.config/devboy/pipeline_config.toml.
+    /// The configuration whose journal is read. Default: $DEVBOY_CONFIG, else devboy/pipeline_config.toml in $XDG_CONFIG_HOME or ~/.config.
     #[arg(long, short, value_name = "FILE", visible_alias = "config")]
     pub output: Option<PathBuf>,
     /// Also print every changed key with its evidence.
