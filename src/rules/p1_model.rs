@@ -11,6 +11,7 @@ use crate::base::error::Result;
 use crate::base::key_path::KeyPath;
 use crate::base::model_id::normalise;
 use crate::base::stats::Share;
+use crate::report::numbers::{percent, thousands};
 use crate::rules::proposal::unpinned;
 use crate::rules::{Rule, RuleFacts, RuleThresholds, Speaks};
 use crate::settings::finding::{Basis, Delta, Evidence, Finding, Verdict};
@@ -33,7 +34,6 @@ struct Thresholds {
 }
 
 /// All ids of one family taken together.
-#[derive(Default)]
 struct FamilyUse {
     name: String,
     messages: u64,
@@ -42,21 +42,22 @@ struct FamilyUse {
 
 fn judge(facts: &RuleFacts<'_>, sheet: &RuleThresholds) -> Result<Vec<Finding>> {
     let thresholds: Thresholds = sheet.thresholds()?;
-    let mut families: BTreeMap<String, FamilyUse> = BTreeMap::new();
+    let mut families: BTreeMap<String, (u64, u64)> = BTreeMap::new();
     for model in facts.models {
-        let name = normalise(&model.id);
-        let family = families.entry(name.clone()).or_insert_with(|| FamilyUse { name, ..FamilyUse::default() });
-        family.messages += model.messages;
-        family.prompt_tokens_max = family.prompt_tokens_max.max(model.prompt_tokens_max);
+        let (messages, largest) = families.entry(normalise(&model.id)).or_default();
+        *messages += model.messages;
+        *largest = model.prompt_tokens_max.max(*largest);
     }
-    let total: u64 = families.values().map(|family| family.messages).sum();
+    let family = |(name, (messages, prompt_tokens_max))| FamilyUse { name, messages, prompt_tokens_max };
+    let families: Vec<FamilyUse> = families.into_iter().map(family).collect();
+    let total: u64 = families.iter().map(|family| family.messages).sum();
     // Ties go to the name that sorts first.
-    let top = families.values().max_by(|a, b| a.messages.cmp(&b.messages).then(b.name.cmp(&a.name)));
+    let top = families.iter().max_by(|a, b| a.messages.cmp(&b.messages).then(b.name.cmp(&a.name)));
     let Some(used @ FamilyUse { name, .. }) = top.filter(|_| total > 0) else {
         return Ok(vec![finding("(none)", Verdict::Skip("no API messages in the logs".into()), Evidence::default())]);
     };
     let share = Share::new(used.messages, total);
-    let counts = format!("{} of {total} API messages are from {name}", used.messages);
+    let counts = format!("{} of {} API messages are from {name}", thousands(used.messages), thousands(total));
     let evidence = Evidence::of(counts, total).with_share(share).by(sheet.cite("share_min"));
     if total < thresholds.messages_min {
         let reason = format!("only {total} API messages ({})", sheet.cite("messages_min"));
@@ -66,7 +67,8 @@ fn judge(facts: &RuleFacts<'_>, sheet: &RuleThresholds) -> Result<Vec<Finding>> 
         let active = KeyPath::from(["profiles", "llm", "active"]);
         let variant = facts.current.llm_variant(name);
         let leading = variant.as_ref().unwrap_or(name);
-        let verdict = unpinned(facts.current, active, leading, "no model reaches the share");
+        let reason = format!("no model gives {} of the answers", percent(thresholds.share_min));
+        let verdict = unpinned(facts.current, active, leading, &reason);
         return Ok(vec![finding(name, verdict, evidence)]);
     }
     Ok(pin(facts, used, &thresholds, &evidence))

@@ -93,7 +93,7 @@ fn evidence_words(evidence: &Evidence) -> String {
     }
     let mut words = evidence.counts.clone();
     if let Some(share) = &evidence.share {
-        words += &format!(" = {} ({}, n {})", percent(share.value()), interval_95(*share), share.n);
+        words += &format!(" = {} ({}, n {})", percent(share.value()), interval_95(*share), thousands(share.n));
     }
     if let Some(threshold) = &evidence.threshold {
         words += &format!("; {threshold}");

@@ -700,7 +700,7 @@ fn a_pin_is_taken_back_once_another_model_leads() {
     assert!(active().starts_with("active = \"auto\""), "{}{}", active(), outcome.out);
     home.write(".config/devboy/pipeline_config.toml", "[profiles.llm]\nactive = \"claude-opus-4.6\"\n");
     let told = home.run(&["tune", "from-claude-logs", "--dry-run", "--explain"]).out;
-    assert!(told.contains("no model reaches the share; `claude-opus-4.6` stays"), "{told}");
+    assert!(told.contains("no model gives 80.0 % of the answers; `claude-opus-4.6` stays"), "{told}");
 }
 
 /// What devboy pinned goes back also where the one that leads cannot be pinned in its place.
