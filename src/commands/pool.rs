@@ -111,7 +111,7 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<()> {
     }
     for (by, name, rows) in all {
         if by == args.by {
-            let (overview, fields) = (table::of_shares(&rows), fields(&held.refused, &found));
+            let (overview, fields) = (table::of_shares(&rows, &tables::HEADINGS), fields(&held.refused, &found));
             let mined = Mined { overview, fields, ..Mined::listed("pool", name, rows) };
             args.export.send_mined(context, mined)?;
         }

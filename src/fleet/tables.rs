@@ -12,6 +12,27 @@ use crate::fleet::sums::Summed;
 use crate::frames::contribution::{Contribution, CountSubject};
 use crate::frames::light::{AFTER, LightCall, Number};
 
+/// What people read above the columns of a pool.
+pub const HEADINGS: [(&str, &str); 17] = [
+    ("parts", "weeks"),
+    ("people_min", "people, at least"),
+    ("bytes_p50", "median bytes"),
+    ("bytes_p99", "99 % below"),
+    ("shape_dominant", "mostly"),
+    ("repeats_of", "of"),
+    ("dup_rate", "repeated"),
+    ("repeat_distance_p90", "apart, 90 % below"),
+    ("latency_ms_p50", "median ms"),
+    ("latency_ms_p90", "90 % below, ms"),
+    ("baseline_tokens", "tokens"),
+    ("sent_tokens", "tokens sent"),
+    ("support", "followed"),
+    ("probability", "share"),
+    ("probability_lower", "share, at least"),
+    ("log_tokens", "tokens in the logs"),
+    ("policy_tokens", "tokens with it"),
+];
+
 /// What each column of a light row tells.
 const LIGHT: [(&str, &str); 18] = [
     ("session", "keyed mark of the session"),

@@ -284,10 +284,16 @@ pub fn rounded(listing: &Listing) -> Table {
     spelled(listing, (&|value| value.to_string(), &four_decimals))
 }
 
-/// The same for people, where all that is not whole is a share of 1.
-pub fn of_shares(listing: &Listing) -> Table {
+/// The same for people, where all that is not whole is a share of 1, with headings for the names of columns.
+pub fn of_shares(listing: &Listing, headings: &[(&str, &str)]) -> Table {
     let whole = |value: i64| format!("{}{}", if value < 0 { "−" } else { "" }, thousands(value.unsigned_abs()));
-    spelled(listing, (&whole, &percent))
+    let mut table = spelled(listing, (&whole, &percent));
+    for header in &mut table.headers {
+        if let Some((_, heading)) = headings.iter().find(|(name, _)| name == header) {
+            *header = (*heading).to_owned();
+        }
+    }
+    table
 }
 
 fn spelled(listing: &Listing, spelling: Spelling<'_>) -> Table {

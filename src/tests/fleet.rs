@@ -122,6 +122,7 @@ fn a_row_stands_on_five_people_and_nobody_has_more_than_half() {
     }
     let text = home.run(&["pool", home.path("team").to_str().unwrap()]);
     assert!(text.err.contains("# week=2026-10-19: 6 people pooled"), "{}", text.err);
+    assert!(text.out.contains("people, at least") && !text.out.contains('_'), "{}", text.out);
 }
 
 /// What attackers see of pools: sums of rows by key.
