@@ -53,6 +53,7 @@ struct Lists {
     one_class: BTreeMap<String, Vec<String>>,
     class_per_word: BTreeMap<String, Vec<String>>,
     passed_over: BTreeSet<String>,
+    passed_on: BTreeSet<String>,
     wrappers: BTreeMap<String, Options>,
     git_options_with_value: BTreeSet<String>,
     git_commands: Vec<String>,
@@ -76,6 +77,8 @@ pub struct Endpoints {
     /// Class by program.
     programs: BTreeMap<String, String>,
     passed_over: BTreeSet<String>,
+    /// Programs that show what comes through a pipe and nothing of their own.
+    passed_on: BTreeSet<String>,
     wrappers: BTreeMap<String, Options>,
     git_options_with_value: BTreeSet<String>,
     /// Class by command of git.
@@ -107,6 +110,7 @@ impl Endpoints {
         Ok(Self {
             programs,
             passed_over: lists.passed_over,
+            passed_on: lists.passed_on,
             wrappers: lists.wrappers,
             git_options_with_value: lists.git_options_with_value,
             git_commands: prefixed("git", lists.git_commands),
@@ -141,14 +145,16 @@ impl Endpoints {
     /// Whether a call is of one of these classes, and so is every command of it that prints something.
     pub fn is_wholly(&self, classes: &[String], tool: &str, input: EndpointArguments<'_>) -> bool {
         let is_listed = |class: &str| classes.iter().any(|listed| listed == class);
-        let is_other = |words: Vec<Word<'_>>| {
-            self.unwrapped(&words).is_some_and(|words| {
-                let program = program_of(&words[0]);
-                let is_silent = self.passed_over.contains(&*program) && !self.file_text.printers.contains(&*program);
-                !is_silent && !is_listed(self.program_class(&program, &words[1..]))
-            })
-        };
-        is_listed(&self.class(tool, input)) && !Commands::of(input.command.unwrap_or_default()).any(is_other)
+        let mut commands = Commands::of(input.command.unwrap_or_default());
+        let mut is_wholly = is_listed(&self.class(tool, input));
+        while let Some(words) = commands.next().filter(|_| is_wholly) {
+            let Some(words) = self.unwrapped(&words) else { continue };
+            let program = program_of(&words[0]);
+            let is_silent = self.passed_over.contains(&*program) && !self.file_text.printers.contains(&*program);
+            let passes_on = commands.is_piped && self.passed_on.contains(&*program) && names_no_file(&words[1..]);
+            is_wholly = is_silent || passes_on || is_listed(self.program_class(&program, &words[1..]));
+        }
+        is_wholly
     }
 
     /// The class of the first command that does something: neither prepares the shell nor runs another command.
@@ -229,6 +235,11 @@ impl Options {
         let rest = without_assignments(without_options(arguments, &self.with_value));
         rest.get(self.operands..).unwrap_or_default()
     }
+}
+
+/// Whether words behind a program are options and numbers alone.
+fn names_no_file(words: &[Word<'_>]) -> bool {
+    words.iter().all(|word| word.starts_with(['-', '+']) || word.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
 fn without_options<'w, 't>(mut arguments: &'w [Word<'t>], with_value: &BTreeSet<String>) -> &'w [Word<'t>] {
