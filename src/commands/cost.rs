@@ -6,6 +6,7 @@ use crate::base::error::{Error, Result};
 use crate::commands::input::{BilledLogs, QuestionArgs};
 use crate::cost::attribution::Attribution;
 use crate::cost::groups::{CostKey, Label};
+use crate::cost::page::spent::{web_searches, web_searches_words};
 use crate::cost::shown_names::ShownNames;
 use crate::cost::summary::Summary;
 use crate::cost::tables;
@@ -67,7 +68,10 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<()> {
         }
         TableFormat::Csv => table::table(&tables::listing(&found, &full)).write(context.out, TableFormat::Csv, None)?,
         form => {
-            for line in summary.lines() {
+            let searches = logs.workload.prices.web_search.as_ref();
+            let searches = searches.and_then(|price| web_searches_words(web_searches(&logs.workload.timeline, price)));
+            let searches = searches.map(|words| format!("Not in it: {words}, billed by number."));
+            for line in summary.lines().into_iter().chain(searches) {
                 let width = context.width.filter(|_| form == TableFormat::Table);
                 write!(context.out, "{}", paragraph("", &form.sentence(&line), width))?;
             }

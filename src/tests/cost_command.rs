@@ -400,3 +400,15 @@ fn the_list_of_all_sessions_is_asked_of_the_same_logs() {
     let hint = format!("and 2 more: `devboy mine sessions --all --input-dir '{logs}' --project home --days 9000`");
     assert!(said.contains(&hint), "{said}");
 }
+
+#[test]
+fn searches_of_the_web_are_told_beside_the_bill_as_on_the_page() {
+    let home = Home::new();
+    // Of two searches one fails.
+    let searched = log(FIRST, "/home/zoe/p", ["main", "main"], "claude-opus-4-6", 0);
+    home.write(".claude/projects/p/one.jsonl", searched.replace("mcp__harbour__fetch", "WebSearch"));
+    let told = home.run(&["cost"]).out;
+    assert!(told.contains("Not in it: at least $0.01 for 1 web search, billed by number."), "{told}");
+    let page = home.run(&["report", "--since", "2020-01-01"]).out;
+    assert!(page.contains("at least $0.01 for 1 web search"), "{page}");
+}

@@ -9,10 +9,11 @@ use crate::cost::findings::BillEvidence;
 use crate::cost::groups::{CostKey, Dates};
 use crate::logs::timeline::requests::{NO_USAGE, NONE, Request, Timeline, ToolCall};
 use crate::logs::trace::{Millis, NO_TIME};
-use crate::report::numbers::date;
+use crate::report::numbers::{counted, date, usd};
 use crate::whatif::sim::bill;
 use crate::whatif::sim::cost::{Cost, Spent};
 use crate::whatif::sim::figures::UnloggedCalls;
+use crate::whatif::sim::money::WebSearchPrice;
 use crate::whatif::sim::unlogged::unlogged;
 
 /// Nano-dollars of a dollar.
@@ -130,8 +131,7 @@ impl PageSpent {
         all.iter().for_each(|calls| spent.unlogged.add(&calls.cost));
         spent.unlogged_answers.add(&hidden.answers.cost);
         if let Some(price) = &evidence.workload.prices.web_search {
-            spent.web_searches = web_searches(timeline, &price.tools);
-            spent.web_searches_nano_usd = price.nano_usd(spent.web_searches);
+            (spent.web_searches, spent.web_searches_nano_usd) = web_searches(timeline, price);
         }
         spent
     }
@@ -162,9 +162,15 @@ impl PageSpent {
     }
 }
 
-/// Calls of tools that search, as far as they were answered.
-fn web_searches(timeline: &Timeline, tools: &[String]) -> u64 {
-    let tools: Vec<_> = tools.iter().filter_map(|tool| timeline.names.find(tool)).collect();
+/// Calls of tools that search, as far as they were answered, and nano-dollars of one search for each.
+pub fn web_searches(timeline: &Timeline, price: &WebSearchPrice) -> (u64, u64) {
+    let tools: Vec<_> = price.tools.iter().filter_map(|tool| timeline.names.find(tool)).collect();
     let searched = |call: &ToolCall| tools.contains(&call.tool) && call.answered != NONE && !call.is_error;
-    timeline.counted_calls().filter(|(_, call)| searched(call)).count() as u64
+    let searches = timeline.counted_calls().filter(|(_, call)| searched(call)).count() as u64;
+    (searches, price.nano_usd(searches))
+}
+
+/// "at least $0.29 for 29 web searches"; nothing of none.
+pub fn web_searches_words((searches, nano_usd): (u64, u64)) -> Option<String> {
+    (nano_usd > 0).then(|| format!("at least {} for {}", usd(nano_usd as f64 / NANO), counted(searches, "web search")))
 }

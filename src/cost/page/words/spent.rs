@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::cost::page::spent::{Amount, UNDATED, by_money};
+use crate::cost::page::spent::{Amount, UNDATED, by_money, web_searches_words};
 use crate::cost::page::words::Telling;
 use crate::report::numbers::{counted, percent, thousands, usd};
 
@@ -65,10 +65,7 @@ impl Telling<'_> {
         // Less than half a cent is not worth a word.
         let unlogged = unlogged.into_iter().filter(|(sum, _)| *sum >= 0.005);
         parts.extend(unlogged.map(|(sum, what)| format!("about {} more for {what} (estimated)", usd(sum))));
-        if spent.web_searches_nano_usd > 0 {
-            let (searches, nano) = (counted(spent.web_searches, "web search"), spent.web_searches_nano_usd);
-            parts.push(format!("at least {} for {searches}", usd(nano as f64 / 1e9)));
-        }
+        parts.extend(web_searches_words((spent.web_searches, spent.web_searches_nano_usd)));
         (!parts.is_empty()).then(|| parts.join("; "))
     }
 
