@@ -89,8 +89,11 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>, context: &mut Context<
         }
     };
     let named = pseudonyms.clone();
+    // Where both meet on a terminal, what is told beside the answer stands behind it.
+    let mut behind = Vec::new();
+    let told: &mut dyn Write = if out_is_terminal && err_is_terminal { &mut behind } else { &mut err };
     let mut context =
-        Context { out, err: &mut err, input, env, pseudonyms: named, now_ms, width, out_is_terminal, err_is_terminal };
+        Context { out, err: told, input, env, pseudonyms: named, now_ms, width, out_is_terminal, err_is_terminal };
     let exit = match parsed {
         Ok((command, ..)) => execute(command, &mut context),
         Err(refusal) => refuse(&refusal, &mut context),
@@ -101,6 +104,8 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>, context: &mut Context<
             "# pseudonyms will be others next time: no secret could be kept ({cause}); DEVBOY_TEAM_SECRET gives one"
         );
     }
+    let _unheard = context.out.flush();
+    let _unheard = err.write_all(&behind);
     exit
 }
 

@@ -125,13 +125,30 @@ fn effect_words(effect: &Effect) -> String {
     format!("in an MCP host {}; bound, in a gateway: {bound} [replayed]", words(effect.host))
 }
 
-/// "main threads 12.3 % cheaper (95 % interval 8.0 to 15.1 % over 14 later sessions), 9.1 % of the whole bill of all later sessions ($3.20); …"
-pub fn forecast_words(forecast: &BillForecast) -> String {
-    let part = match forecast.part.as_str() {
+/// "12.3 % of the bill of 14 later sessions saved (…)": the same in short.
+pub fn brief_words(forecast: &BillForecast) -> String {
+    format!(
+        "{} of the bill of {} saved (95 % interval {:.1} to {:.1} % of {}; replayed)",
+        percent(-forecast.of_bill),
+        counted(forecast.sessions, "later session"),
+        -100.0 * forecast.upper,
+        -100.0 * forecast.lower,
+        part_words(&forecast.part),
+    )
+}
+
+/// Whose requests a part is.
+fn part_words(part: &str) -> &'static str {
+    match part {
         "main" => "main threads",
         "subagents" => "subagents",
         _ => "all requests",
-    };
+    }
+}
+
+/// "main threads 12.3 % cheaper (95 % interval 8.0 to 15.1 % over 14 later sessions), 9.1 % of the whole bill of all later sessions ($3.20); …"
+pub fn forecast_words(forecast: &BillForecast) -> String {
+    let part = part_words(&forecast.part);
     let side = |share: f64| if share < 0.0 { "cheaper" } else { "more expensive" };
     let usd = forecast.usd.map_or_else(String::new, |usd| format!(" (${:.2})", usd.abs()));
     let breaks = if forecast.hard_breaks + forecast.soft_breaks > 0.0 {

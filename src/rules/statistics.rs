@@ -9,6 +9,7 @@ use crate::base::bootstrap::Resampling;
 use crate::base::data::Data;
 use crate::base::error::Result;
 use crate::base::numbers::WEEK_MS;
+use crate::base::stats::TargetVerdict;
 use crate::logs::trace::Millis;
 use crate::mine::follow_ups::FollowUps;
 use crate::mine::follow_ups::bounds::{BoundNumbers, FollowUpThresholds};
@@ -99,6 +100,21 @@ pub fn table(rows: &[PromiseCoverage]) -> Table {
 /// "1 forecast", "2 forecasts"
 fn of(count: u64, unit: &str) -> String {
     unit.strip_suffix('s').map_or_else(|| format!("{} {unit}", thousands(count)), |one| counted(count, one))
+}
+
+/// How many promises were kept, and which were broken.
+pub fn answer(rows: &[PromiseCoverage]) -> String {
+    let of = |verdict| rows.iter().filter(move |row| row.verdict() == verdict);
+    let broken: Vec<&str> = of(TargetVerdict::Fail).map(|row| row.statistic.as_str()).collect();
+    let broken =
+        if broken.is_empty() { "none was broken".to_owned() } else { format!("broken: {}", broken.join(", ")) };
+    let [kept, open] = [TargetVerdict::Pass, TargetVerdict::Open].map(|verdict| of(verdict).count() as u64);
+    let judged = counted(rows.len() as u64, "promise");
+    format!(
+        "Of {judged} {broken}; surely kept {}, open (too little came after to tell) {}.",
+        thousands(kept),
+        thousands(open)
+    )
 }
 
 /// What stands behind the table.

@@ -234,8 +234,8 @@ fn what_an_older_client_does_not_know_is_told_with_what_to_update() {
     let outcome = home.run(&TUNE);
     let waits = "# S3 autoCompactWindow = 150000 pays here, but update Claude Code first: ";
     assert!(outcome.out.contains(waits) && outcome.out.contains("#      effect: "), "{}", outcome.out);
-    let line = "no change of Claude Code's settings is proposed: one pays after an update of Claude Code";
-    assert!(outcome.err.contains(line), "{}", outcome.err);
+    let line = "what pays here waits for an update of Claude Code: autoCompactWindow = 150000 (";
+    assert!(outcome.out.lines().next().unwrap().contains(line), "{}", outcome.out);
     assert!(!home.path(".claude/settings.json").exists());
 }
 
@@ -549,7 +549,7 @@ fn the_settings_are_written_noted_and_taken_back() {
         let held: Value = serde_json::from_str(text.trim_start_matches('\u{feff}')).unwrap();
         assert_eq!(held["promptCacheTtl"], "1h", "{text}");
         let again = home.run(&TUNE);
-        assert!(again.err.contains("nothing to change"), "{}", again.err);
+        assert!(again.out.starts_with("Nothing to change in "), "{}", again.out);
         assert_eq!(fs::read_to_string(&path).unwrap(), text);
         let history = home.json(&["tune", "history"]);
         let entry = &history["entries"][0];
@@ -577,8 +577,8 @@ fn nothing_is_written_where_nothing_pays_and_that_is_one_line() {
     told(&home, &Kind { turns: 3, ..Kind::default() });
     let outcome = home.run(&TUNE);
     assert_eq!(outcome.exit, Exit::Done);
-    let line = "nothing to change in Claude Code's settings";
-    assert_eq!(outcome.err.lines().filter(|told| told.contains(line)).count(), 1, "{}", outcome.err);
+    let told = format!("{}{}", outcome.out, outcome.err);
+    assert_eq!(told.matches("Nothing to change in ").count(), 1, "{told}");
     assert!(
         !home.path(".claude/settings.json").exists() && !home.config().with_file_name("tuning-journal.jsonl").exists()
     );
@@ -949,7 +949,7 @@ fn tune_alone_does_what_concerns_this_machine() {
     let home = pausing("");
     let outcome = home.run(&["tune"]);
     assert_eq!(outcome.exit, Exit::Done, "{}", outcome.err);
-    assert!(outcome.err.contains("pipeline: nothing reads a configuration here"), "{}", outcome.err);
+    assert!(outcome.out.contains("Pipeline: nothing reads a configuration here"), "{}", outcome.out);
     assert!(home.path(".claude/settings.json").exists() && !home.config().exists());
     let home = pausing("");
     home.write(".config/devboy/pipeline_config.toml", "schema_version = 4\n");

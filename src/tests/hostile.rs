@@ -174,7 +174,7 @@ fn assert_markdown(command: &[&str], text: &str) {
     }
 }
 
-/// A unified diff with hunks as long as they say, and comments beside it.
+/// A unified diff with hunks as long as they say, comments beside it, and an answer, which begins with a word or a number.
 fn assert_diff(command: &[&str], text: &str) {
     let mut left = (0_usize, 0_usize);
     for line in text.lines() {
@@ -193,7 +193,7 @@ fn assert_diff(command: &[&str], text: &str) {
                 let sides: Vec<&str> = line.split(' ').collect();
                 left = (count(&sides[1][1..]), count(&sides[2][1..]));
             }
-            None | Some(b'#') => {}
+            None | Some(b'#' | b'N' | b'P' | b'S' | b'0'..=b'9') => {}
             _ => assert!(line.starts_with("--- ") || line.starts_with("+++ "), "{command:?}: beside the diff: {line}"),
         }
     }

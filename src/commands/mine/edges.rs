@@ -11,7 +11,8 @@ use crate::frames::edge::{Concurrency, Edge, EdgeSums, EdgeThresholds, EndSum, T
 use crate::frames::input::Input;
 use crate::logs::overview::Holds;
 use crate::mine::{edge_graph, edges, tables as mined};
-use crate::report::numbers::counted;
+use crate::report::numbers::{counted, percent, thousands};
+use crate::report::share::interval_95;
 use crate::report::table;
 use crate::settings::expect_place;
 use crate::shell::context::Context;
@@ -184,8 +185,26 @@ impl CountedEdges {
             mined::edges(&self.edges, args.has_turns())
         };
         let overview = mined::edges_overview(&self.edges);
-        let rows = Mined { command, rows: "edges", listing, overview, top, fields, graph: Some(&draw), about };
+        let answer = self.answer();
+        let rows = Mined { command, rows: "edges", listing, answer, overview, top, fields, graph: Some(&draw), about };
         export.send_mined(context, rows)
+    }
+
+    /// How much follows more than by chance, and what most surely.
+    fn answer(&self) -> String {
+        let (found, all) = self.found;
+        let count = format!("{} of {} come more often than by chance (*)", thousands(found), counted(all, "follow-up"));
+        let surer =
+            |a: &&Edge, b: &&Edge| a.confidence.lower.total_cmp(&b.confidence.lower).then_with(|| b.to.cmp(&a.to));
+        let surest = self.edges.iter().filter(|edge| edge.significant && edge.from != edge.to).max_by(surer);
+        surest.map_or_else(
+            || format!("{count}."),
+            |Edge { from, to, confidence, .. }| {
+                let share = percent(confidence.value());
+                let (of, interval) = (thousands(confidence.n), interval_95(*confidence));
+                format!("{count}; most surely {to} follows {from}: {share} of {of} times ({interval}).")
+            },
+        )
     }
 
     /// How the edges of a page were counted.

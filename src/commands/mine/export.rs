@@ -68,6 +68,8 @@ pub struct Mined<'a> {
     /// Name of the rows in the envelope.
     pub rows: &'a str,
     pub listing: Listing,
+    /// What it comes to, for people.
+    pub answer: String,
     /// What people are shown.
     pub overview: Table,
     /// How many rows of that.
@@ -166,7 +168,8 @@ impl<'a> Mined<'a> {
     /// An aggregate of which people are shown all columns.
     pub fn listed(command: &'a str, rows: &'a str, listing: Listing) -> Self {
         let overview = table::table(&listing);
-        Self { command, rows, listing, overview, top: usize::MAX, fields: json!({}), graph: None, about: Vec::new() }
+        let (answer, fields, about) = (String::new(), json!({}), Vec::new());
+        Self { command, rows, listing, answer, overview, top: usize::MAX, fields, graph: None, about }
     }
 }
 
@@ -248,7 +251,12 @@ impl ExportArgs {
             ExportForm::Parquet => parquet_listing::write_listing(out, &mined.listing, &mined.about),
             _ => match mined.graph {
                 Some(graph) if form != ExportForm::Table => Ok(out.write_all(graph(form).as_bytes())?),
-                _ => mined.overview.write_top(out, TableFormat::Table, width, mined.top),
+                _ => {
+                    if !mined.answer.is_empty() {
+                        writeln!(out, "{}\n", visible(&mined.answer))?;
+                    }
+                    mined.overview.write_top(out, TableFormat::Table, width, mined.top)
+                }
             },
         })
     }

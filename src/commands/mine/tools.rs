@@ -89,6 +89,7 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<()> {
         Mined {
             command: "mine tools",
             rows: if args.servers { "servers" } else { "tools" },
+            answer: String::new(),
             overview: mined::tools_overview(rows.0, rows.1, all_tokens),
             top: args.asked.kept.top(),
             listing: if args.servers { of_servers } else { of_tools },

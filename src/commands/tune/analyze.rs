@@ -29,7 +29,7 @@ const TOP_ENDPOINTS: usize = 10;
 /// Sum up recorded responses, apply rules R1 to R6 (R7 with --auto-enrichment, E1 with --extended-formats), replay every proposal, write the configuration and print its diff.
 ///
 /// Reads the telemetry of the live pipeline, or with --from-claude-logs the logs themselves. The diff and the evidence of
-/// every change go to stdout, everything else to stderr. A proposal that would save fewer tokens on the
+/// every change go to stdout, behind the answer; everything else to stderr. A proposal that would save fewer tokens on the
 /// later sessions (on all of them, where they are few) is held; if all together would, nothing is written and the exit code
 /// is 3. The previous file stays beside the new one as pipeline_config.toml.bak, and each change is noted in tuning-journal.jsonl (`devboy tune history`, `devboy tune
 /// undo`). A key or table marked `# pin` is never touched. Exit code 4 with --check means that changes are pending.
@@ -121,7 +121,17 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
 }
 
 fn show(args: &Args, context: &mut Context<'_>, analysis: &Analysis<'_>) -> Result<()> {
-    let Analysis { file, responses, proposal, .. } = analysis;
+    let Analysis { file, responses, gate, proposal, .. } = analysis;
+    let answer = if gate.fails() {
+        let lost = (gate.all.saved_before - gate.all.saved_after).max(gate.host[0] - gate.host[1]);
+        let (lost, aside) = (thousands(lost.round() as u64), writing::aside(args.write.explain, &proposal.findings));
+        format!("Nothing is written: together the proposals would save {lost} tokens less{aside}.")
+    } else if proposal.is_change() {
+        writing::answer(&args.write, file, proposal, &worth(gate))
+    } else {
+        writing::answer(&args.write, file, proposal, &now(gate))
+    };
+    writing::tell_first(&args.asked.output, &answer, proposal.is_change(), context)?;
     if !args.asked.output.quiet {
         responses.tell(&args.asked.output, context)?;
         warn_unknown(file, context)?;
@@ -136,14 +146,16 @@ fn show(args: &Args, context: &mut Context<'_>, analysis: &Analysis<'_>) -> Resu
 /// What was read and how it was answered, in the order and with the labels of the published tool.
 fn summarise(args: &Args, context: &mut Context<'_>, analysis: &Analysis<'_>) -> Result<()> {
     let mut lines = read_lines(args, analysis);
-    lines.extend(gate_lines(&analysis.gate, analysis.too_few));
+    lines.push(judged_line(&analysis.gate, analysis.too_few));
     if analysis.is_planner_of_latest {
         lines.push(
             "what R6 and R7 say of the planner is of the latest sessions, which alone have anything of it".to_owned(),
         );
     }
-    lines.extend(endpoint_lines(args, analysis.responses));
-    lines.extend(planner_lines(analysis)?);
+    if args.write.explain {
+        lines.extend(endpoint_lines(args, analysis.responses));
+    }
+    lines.extend(planner_lines(args, analysis));
     for line in lines {
         writeln!(context.err, "{}", format!("# {line}").trim_end())?;
     }
@@ -152,9 +164,8 @@ fn summarise(args: &Args, context: &mut Context<'_>, analysis: &Analysis<'_>) ->
 
 /// What was read.
 fn read_lines(args: &Args, analysis: &Analysis<'_>) -> Vec<String> {
-    let Analysis { file, responses, .. } = analysis;
+    let responses = analysis.responses;
     let mut lines: Vec<String> = responses.places().iter().map(|place| format!("input:  {place}")).collect();
-    lines.push(format!("output: {}{}", file.path.shown(), args.write.state()));
     if args.auto_enrichment {
         lines.push("auto-enrichment: R7 active".to_owned());
     }
@@ -176,30 +187,16 @@ fn read_lines(args: &Args, analysis: &Analysis<'_>) -> Vec<String> {
     lines
 }
 
-/// On what proposals were judged, and what they save.
-fn gate_lines(gate: &ProposalGate, too_few: Option<(u64, u64)>) -> Vec<String> {
-    let Some(((before, after), most)) = gate.host_shares().zip(gate.all.shares()) else { return Vec::new() };
-    let baseline = thousands(gate.all.baseline.round() as u64);
-    let [host, all] = &gate.names;
-    let judged_on = match too_few {
-        None => format!(
-            "rules speak on the earlier sessions and are judged on {}, which the next lines are about",
-            counted(gate.sessions, "later session")
-        ),
+/// On what proposals were judged.
+fn judged_line(gate: &ProposalGate, too_few: Option<(u64, u64)>) -> String {
+    match too_few {
+        None => format!("rules speak on the earlier sessions; judged on {}", counted(gate.sessions, "later session")),
         Some((sessions, needed)) => format!(
             "{}, too few to judge on later ones ({} are needed): proposals are judged on what they were found on",
             counted(sessions, "session"),
             thousands(needed)
         ),
-    };
-    let [before, after, most_before, most_after] = [before, after, most.0, most.1].map(percent);
-    vec![
-        judged_on,
-        format!(
-            "replayed, by the {host}: saves {before} of {baseline} tokens now, {after} with what is proposed (baseline: as it is)"
-        ),
-        format!("upper bound, a {all} that changes all results: {most_before} now, {most_after} with what is proposed"),
-    ]
+    }
 }
 
 /// The endpoints with the most calls.
@@ -218,10 +215,10 @@ fn endpoint_lines(args: &Args, responses: &Responses) -> Vec<String> {
 }
 
 /// What the planner did, and what is proposed for it.
-fn planner_lines(analysis: &Analysis<'_>) -> Result<Vec<String>> {
+fn planner_lines(args: &Args, analysis: &Analysis<'_>) -> Vec<String> {
     let mut lines = Vec::new();
     let effectiveness = analysis.responses.effectiveness();
-    if effectiveness.is_active() {
+    if (args.write.explain || args.auto_enrichment) && effectiveness.is_active() {
         lines.push(format!("enrichment: {effectiveness}"));
         let words = "  by the published definitions: a prefetch that nobody judged is a miss, and hints cost nothing; overruns are \
                      bytes against foreseen bytes";
@@ -232,21 +229,37 @@ fn planner_lines(analysis: &Analysis<'_>) -> Result<Vec<String>> {
         lines.push("R7 counts the prefetches of the earlier sessions:".to_owned());
     }
     lines.extend(said);
-    Ok(lines)
+    lines
 }
 
-/// What the file is worth, in words for its first line.
+/// What the changes are worth, to whom: for the answer, and for the first line of the file.
 fn worth(gate: &ProposalGate) -> String {
-    let Some(((before, after), (_, most))) = gate.host_shares().zip(gate.all.shares()) else {
-        return "nothing was replayed".to_owned();
+    let Some((host, all)) = gate.host_shares().zip(gate.all.shares()) else { return "nothing was replayed".to_owned() };
+    let saves = |(before, after): (f64, f64)| match [before, after].map(percent) {
+        [before, after] if before == after => format!("{after} with and without these lines"),
+        [before, after] => format!("{after} instead of {before}"),
     };
-    let [before, after, most] = [before, after, most].map(percent);
-    let saves = match before == after {
-        true => format!("it saves {after} of all results' tokens there, with and without these lines"),
-        false => format!("it saves {after} of all results' tokens there, {before} without these lines"),
+    let ([of_host, of_all], sessions) = (&gate.names, counted(gate.sessions, "session"));
+    let [host, all] = [host, all].map(saves);
+    let only = if all.contains("instead") && !host.contains("instead") {
+        format!("only a {of_all} gains: ")
+    } else {
+        String::new()
     };
-    let sessions = counted(gate.sessions, "session");
-    format!("{saves}; a {} that changes all results would save {most} (replayed on {sessions})", gate.names[1])
+    format!(
+        "{only}of all results' tokens the {of_host} saves {host}, a {of_all} that changes all results {all} (replayed on {sessions})"
+    )
+}
+
+/// What is saved without any change.
+fn now(gate: &ProposalGate) -> String {
+    let Some((host, all)) = gate.host_shares().zip(gate.all.shares()) else { return String::new() };
+    let (host, all, baseline) = (percent(host.0), percent(all.0), thousands(gate.all.baseline.round() as u64));
+    let ([of_host, of_all], sessions) = (&gate.names, counted(gate.sessions, "session"));
+    format!(
+        "no proposal saves more beyond chance; the {of_host} saves {host} of {baseline} tokens of results as it is, a {of_all} that \
+         changes all results {all} (replayed on {sessions})"
+    )
 }
 
 fn json_fields(analysis: &Analysis<'_>) -> serde_json::Value {
@@ -280,10 +293,6 @@ fn json_fields(analysis: &Analysis<'_>) -> serde_json::Value {
 fn conclude(args: &Args, context: &mut Context<'_>, analysis: &Analysis<'_>) -> Result<Exit> {
     let Analysis { file, gate, proposal, responses, .. } = analysis;
     if gate.fails() {
-        let lost = (gate.all.saved_before - gate.all.saved_after).max(gate.host[0] - gate.host[1]);
-        let lost = thousands(lost.round() as u64);
-        let aside = writing::aside(args.write.explain, &proposal.findings);
-        writeln!(context.err, "# together the proposals would save {lost} tokens less: nothing written{aside}")?;
         return Ok(Exit::Gate);
     }
     let inputs = responses.inputs();

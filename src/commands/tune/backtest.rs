@@ -11,6 +11,7 @@ use crate::commands::config::config_path;
 use crate::commands::input::QuestionArgs;
 use crate::commands::responses::Wanted;
 use crate::commands::tune::search;
+use crate::commands::tune::writing::tell_first;
 use crate::frames::input::Input;
 use crate::frames::input::timeline::TimelineDetail;
 use crate::logs::trace::Millis;
@@ -67,7 +68,6 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<()> {
     rows.extend(input.pool.install(|| effects::rows(&of_settings, &numbers.backtest, &effects)));
     let responses = Responses::of_logs(&Wanted::of(&args.asked, input.window.clone(), &settings), input)?;
     rows.extend(effects::of_pipeline(&file, &responses, &context.pseudonyms)?);
-    responses.tell(&args.asked.output, context)?;
     show(args, &rows, numbers.backtest.tolerance, &responses, context)
 }
 
@@ -99,9 +99,12 @@ fn show(
 ) -> Result<()> {
     let form = args.asked.output.form();
     if form == TableFormat::Json {
+        responses.tell(&args.asked.output, context)?;
         let own = json!({ "statistics": statistics::json(rows) });
         return args.asked.output.write_json("tune backtest", responses.fields(own), context);
     }
+    tell_first(&args.asked.output, &statistics::answer(rows), true, context)?;
+    responses.tell(&args.asked.output, context)?;
     statistics::table(rows).write(context.out, form, context.width)?;
     statistics::notes(tolerance).iter().try_for_each(|note| context.note(args.asked.output.quiet, note))
 }

@@ -87,7 +87,6 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     let earlier = (reach, &journal_of_all(&config)?);
     let asked = AskedSettings { scope, places: &places, layers, projects, clients };
     let found = SettingsStudy::of(asked, timeline, &input, earlier)?;
-    input.tell(&args.asked.output, context)?;
     context.show(|context| show(args, context, &found, &input))?;
     conclude(args, context, &found, &journal, &input)
 }
@@ -100,10 +99,9 @@ fn days(study: &LeverStudy) -> String {
 }
 
 /// Which file it is about, whose sessions, and how they are divided.
-fn introduce(args: &Args, context: &mut Context<'_>, found: &SettingsStudy, input: &Input) -> Result<()> {
+fn introduce(context: &mut Context<'_>, found: &SettingsStudy, input: &Input) -> Result<()> {
     let SettingsStudy { scope, layers, study, .. } = found;
-    let state = if args.dry_run || args.check { " (not written)" } else { "" };
-    writeln!(context.err, "# settings: {} ({}){state}", layers.file.path.shown(), scope.into_str())?;
+    writeln!(context.err, "# settings: {} ({})", layers.file.path.shown(), scope.into_str())?;
     let of_side = |side| study.sessions.iter().filter(|seen| seen.is_earlier == side).count() as u64;
     let [earlier, later, old] = [Some(true), Some(false), None].map(of_side);
     let sessions = study.sessions.len() as u64;
@@ -111,8 +109,8 @@ fn introduce(args: &Args, context: &mut Context<'_>, found: &SettingsStudy, inpu
     if *scope == SettingsScope::User && context.env.claude_config_dirs().count() > 1 {
         writeln!(
             context.err,
-            "# CLAUDE_CONFIG_DIR names several directories: the figures are of the logs of all of them, and each has a \
-             settings.json of its own"
+            "# CLAUDE_CONFIG_DIR names several directories: the figures are of the logs of all of them, and what is written \
+             is the settings.json of the first; with another one alone in CLAUDE_CONFIG_DIR it is that one's"
         )?;
     }
     if let (SettingsScope::User, Some(part)) = (scope, &input.project) {
@@ -123,7 +121,7 @@ fn introduce(args: &Args, context: &mut Context<'_>, found: &SettingsStudy, inpu
         )?;
     }
     if sessions == 0 {
-        writeln!(context.err, "# no session of this scope in the logs: there is nothing to choose values by")?;
+        writeln!(context.err, "# no session of this scope in the logs")?;
     } else {
         let judged = match earlier {
             0 => "too few to choose values on the earlier and to judge them on the later".to_owned(),
@@ -138,9 +136,38 @@ fn introduce(args: &Args, context: &mut Context<'_>, found: &SettingsStudy, inpu
     Ok(())
 }
 
+/// The answer: what changes and what that is worth, or that nothing does and why.
+fn answer(args: &Args, found: &SettingsStudy) -> String {
+    let SettingsStudy { layers, study, findings: all, together, diff, .. } = found;
+    let (path, aside) = (layers.file.path.shown(), writing::aside(args.explain, all));
+    let forecast = |finding: &Finding| finding.forecast.as_ref().map(findings::brief_words);
+    let state = if args.dry_run || args.check { " (not written)" } else { "" };
+    if !diff.is_empty() {
+        let proposed = || all.iter().filter(|finding| finding.proposed().is_some());
+        let worth = together.as_ref().map(findings::brief_words).or_else(|| proposed().find_map(forecast));
+        let worth = worth.map_or_else(String::new, |worth| format!(": {worth}"));
+        return format!("{} to {path}{state}{worth}{aside}.", counted(proposed().count() as u64, "change"));
+    }
+    let waiting = all.iter().filter_map(|finding| match &finding.verdict {
+        Verdict::Wait { setting, .. } => {
+            Some(forecast(finding).map_or(setting.clone(), |of| format!("{setting} ({of})")))
+        }
+        _ => None,
+    });
+    let waiting = waiting.collect::<Vec<_>>().join(", ");
+    let why = match (waiting.as_str(), study.sessions.is_empty()) {
+        ("", true) => "there is no session to choose values by".to_owned(),
+        ("", false) => "no setting is cheaper beyond chance and the simulation's error".to_owned(),
+        (waiting, _) => format!("what pays here waits for an update of Claude Code: {waiting}"),
+    };
+    format!("Nothing to change in {path}: {why}{aside}.")
+}
+
 fn show(args: &Args, context: &mut Context<'_>, found: &SettingsStudy, input: &Input) -> Result<()> {
+    writing::tell_first(&args.asked.output, &answer(args, found), !found.diff.is_empty(), context)?;
+    input.tell(&args.asked.output, context)?;
     if !args.asked.output.quiet {
-        introduce(args, context, found, input)?;
+        introduce(context, found, input)?;
     }
     let SettingsStudy { scope, layers, study, findings: all, together, diff, .. } = found;
     match args.asked.output.form() {
@@ -179,35 +206,24 @@ fn conclude(
     input: &Input,
 ) -> Result<Exit> {
     let SettingsStudy { layers, findings: all, text, diff, .. } = found;
-    let waiting = all.iter().filter(|finding| matches!(finding.verdict, Verdict::Wait { .. })).count();
-    let aside = writing::aside(args.explain, all);
-    let count = all.iter().filter_map(Finding::proposed).count() as u64;
-    let (now_ms, quiet) = (context.now_ms, args.asked.output.quiet);
-    let mut tell = |words: String| context.note(quiet, format_args!("{words}{aside}"));
     if diff.is_empty() {
-        tell(match waiting {
-            0 => "nothing to change in Claude Code's settings".to_owned(),
-            1 => "no change of Claude Code's settings is proposed: one pays after an update of Claude Code".to_owned(),
-            _ => "no change of Claude Code's settings is proposed: some pay after an update of Claude Code".to_owned(),
-        })?;
         return Ok(Exit::Done);
     }
-    let changes = counted(count, "change");
     if args.dry_run || args.check {
-        tell(format!("{changes} pending, nothing written"))?;
         return Ok(if args.check { Exit::Pending } else { Exit::Done });
     }
     let listed = all.iter().filter_map(JournalChange::of).collect();
-    let mut entry = claude_entry(now_ms, "tune claude-settings", &layers.file, journal, text, listed)?;
+    let mut entry = claude_entry(context.now_ms, "tune claude-settings", &layers.file, journal, text, listed)?;
     // Some settings are about a part of the requests; the trial of one that is about all has them all.
     let tried = found.study.trials.iter().map(|trial| trial.sessions.iter().map(|sides| sides.requests).sum());
     let requests = tried.max().unwrap_or(0);
     (entry.reach, entry.together) = (Some(found.reach), found.together.clone());
     entry.inputs = Some(window::inputs("logs", requests, found.study.sessions.len() as u64, &input.window));
     write_noted(&layers.file.place(journal), text, &entry)?;
-    tell(format!(
-        "settings → {}: {changes} written; running sessions of Claude Code take them over as well",
-        layers.file.path.shown()
-    ))?;
+    let (path, changes) =
+        (layers.file.path.shown(), counted(all.iter().filter_map(Finding::proposed).count() as u64, "change"));
+    let told =
+        format_args!("settings → {path}: {changes} written; running sessions of Claude Code take them over as well");
+    context.note(args.asked.output.quiet, told)?;
     Ok(Exit::Done)
 }

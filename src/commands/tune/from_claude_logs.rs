@@ -39,7 +39,7 @@ use crate::rules::{
     RuleFacts, Speaks, judge_all, mined_planners, p1_model, p3_data, prefetching, report as findings, statistics,
 };
 use crate::settings::annotations::Annotations;
-use crate::settings::finding::Finding;
+use crate::settings::finding::{Finding, Verdict};
 use crate::settings::{Effective, SettingsFile, View, classify_agent, journal_of};
 use crate::shell::arguments::{Exit, InputArgs};
 use crate::shell::context::Context;
@@ -59,7 +59,7 @@ const MODELS_TOLD: usize = 8;
 
 /// Mine the logs, apply rules P1 to P3 (T1 with --tools, T2 with --fields, P4 with --calibrate), write the configuration and print its diff.
 ///
-/// The diff and the evidence of every change go to stdout, everything else to stderr. The previous file stays beside
+/// The answer, the diff and the evidence of every change go to stdout, everything else to stderr. The previous file stays beside
 /// the new one as pipeline_config.toml.bak. Keys that stand in the file are kept; a key or table marked `# pin` is never
 /// touched. Exit code 4 with --check means that changes are pending.
 #[derive(clap::Args, Debug, Default)]
@@ -136,7 +136,9 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     if file.is_bare() {
         proposal = proposal.titled(&file, &worth);
     }
-    context.show(|context| show(args, context, &input, &mined, &file, &proposal))?;
+    let why = if proposal.is_change() { worth } else { why_nothing(&mined, &proposal) };
+    let answer = writing::answer(&args.write, &file, &proposal, &why);
+    context.show(|context| show(args, context, &input, &mined, (&file, &proposal, &answer)))?;
     let inputs = window::inputs("logs", mined.overview.calls, mined.overview.sessions, &input.window);
     let settled =
         SettledProposal { command: "tune from-claude-logs", file: &file, proposal: &proposal, predicted: None, inputs };
@@ -238,18 +240,28 @@ fn classify(sessions: &mut [SessionUse]) {
     }
 }
 
+/// Why nothing changes: what stands in the way of the model's profile, and what calls made ahead would bring.
+fn why_nothing(mined: &MinedLogs, proposal: &Proposal) -> String {
+    let of_model = proposal.findings.iter().find(|finding| finding.rule == p1_model::RULE.id);
+    let of_model = of_model.and_then(|finding| match &finding.verdict {
+        Verdict::Hold(why) => Some(why.clone()),
+        _ => None,
+    });
+    of_model.into_iter().chain(mined.prefetching.as_ref().map(Prefetching::line)).collect::<Vec<_>>().join("; ")
+}
+
 fn show(
     args: &Args,
     context: &mut Context<'_>,
     input: &Input,
     mined: &MinedLogs,
-    file: &SettingsFile,
-    proposal: &Proposal,
+    (file, proposal, answer): (&SettingsFile, &Proposal, &str),
 ) -> Result<()> {
+    writing::tell_first(&args.asked.output, answer, proposal.is_change(), context)?;
     input.tell(&args.asked.output, context)?;
     if !args.asked.output.quiet {
         warn_unknown(file, context)?;
-        summarise(args, input, mined, file, context.err)?;
+        summarise(args, input, mined, proposal.is_change(), context.err)?;
     }
     if args.asked.output.form() == TableFormat::Json {
         let mut fields = input.fields(json!({
@@ -283,14 +295,13 @@ fn show_calibration(args: &Args, found: &Calibration, context: &mut Context<'_>)
 }
 
 /// What was read, in the order and with the labels of the published tool.
-fn summarise(args: &Args, input: &Input, mined: &MinedLogs, file: &SettingsFile, err: &mut dyn Write) -> Result<()> {
+fn summarise(args: &Args, input: &Input, mined: &MinedLogs, is_change: bool, err: &mut dyn Write) -> Result<()> {
     for root in &input.roots {
         writeln!(err, "# input:   {} ({})", root.path.shown(), root.origin)?;
     }
     if let Some(project) = &args.asked.input.project {
         writeln!(err, "# project: {}", visible(project))?;
     }
-    writeln!(err, "# output:  {}{}", file.path.shown(), args.write.state())?;
     let records: u64 = input.sources.iter().map(|source| source.counters.records).sum();
     writeln!(err, "# read {} records in {}", thousands(records), counted(input.sources.len() as u64, "file"))?;
     writeln!(err, "# claude logs scanned:")?;
@@ -314,7 +325,7 @@ fn summarise(args: &Args, input: &Input, mined: &MinedLogs, file: &SettingsFile,
         let messages = rest.iter().map(|model| model.messages).sum();
         writeln!(err, "#     {:<35} {:>8}", format!("({} more)", rest.len()), thousands(messages))?;
     }
-    if let Some(prefetching) = &mined.prefetching {
+    if let Some(prefetching) = mined.prefetching.as_ref().filter(|_| is_change) {
         writeln!(err, "#   {}", prefetching.line())?;
     }
     Ok(())

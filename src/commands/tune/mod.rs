@@ -112,10 +112,10 @@ fn pipeline(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
         return from_claude_logs::run(&args, context);
     }
     let place = path.shown();
-    let told = format_args!(
-        "pipeline: nothing reads a configuration here: no telemetry, and no {place}; `devboy tune from-claude-logs` makes one"
+    let told = format!(
+        "Pipeline: nothing reads a configuration here: no telemetry, and no {place}; `devboy tune from-claude-logs` makes one."
     );
-    context.note(args.asked.output.quiet, told)?;
+    writing::tell_first(&args.asked.output, &told, false, context)?;
     Ok(Exit::Done)
 }
 
@@ -131,11 +131,11 @@ fn settings(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     let home = context.env.claude_places().home;
     if !home.as_ref().is_some_and(|home| home.is_dir()) {
         let place = home.as_ref().map_or_else(|| "HOME is not set".to_owned(), |home| format!("no {}", home.shown()));
-        let told = format_args!(
-            "settings: Claude Code was not used here yet ({place}); CLAUDE_CONFIG_DIR says where it keeps its files; `devboy \
-             doctor` shows where it was looked for, and `devboy tune claude-settings --input-dir DIR` takes other logs"
+        let told = format!(
+            "Settings: Claude Code was not used here yet ({place}); CLAUDE_CONFIG_DIR says where it keeps its files; `devboy \
+             doctor` shows where it was looked for, and `devboy tune claude-settings --input-dir DIR` takes other logs."
         );
-        context.note(args.asked.output.quiet, told)?;
+        writing::tell_first(&args.asked.output, &told, false, context)?;
         return Ok(Exit::Done);
     }
     let args = claude_settings::Args {

@@ -8,7 +8,6 @@ use serde_json::json;
 
 use crate::base::error::Result;
 use crate::base::key_path::KeyPath;
-use crate::base::visible::Shown as _;
 use crate::commands::config::{config_path, warn_unknown};
 use crate::commands::input::QuestionArgs;
 use crate::commands::tune::writing::{self, SettledProposal, WriteArgs};
@@ -78,9 +77,9 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     input.tell(&args.asked.output, context)?;
     if !args.asked.output.quiet {
         warn_unknown(&file, context)?;
-        writeln!(context.err, "# output: {}{}", file.path.shown(), args.write.state())?;
     }
-    context.show(|context| show(args, (&found, &of_client), &proposal, (&reaches, &input), context))?;
+    let answer = writing::answer(&args.write, &file, &proposal, &search::sentence(&found, &reaches.chosen().name));
+    context.show(|context| show(args, (&found, &of_client), (&proposal, &answer), (&reaches, &input), context))?;
     let calls = input.overview()?;
     let inputs = window::inputs("logs", calls.calls, calls.sessions, &input.window);
     let settled = SettledProposal {
@@ -159,7 +158,7 @@ fn of_client(input: &mut Input, context: &Context<'_>) -> Result<Vec<claude::Cho
 fn show(
     args: &Args,
     (found, of_client): (&Search, &[claude::ChosenValue]),
-    proposal: &Proposal,
+    (proposal, answer): (&Proposal, &str),
     (reaches, input): (&Reaches, &Input),
     context: &mut Context<'_>,
 ) -> Result<()> {
@@ -179,8 +178,8 @@ fn show(
         return search::steps(found).write(context.out, form, context.width);
     }
     let tables = search::tables(found, args.write.explain);
+    writeln!(context.out, "{}", form.sentence(answer))?;
     writeln!(context.out, "{}", form.sentence(&input.covered(!args.asked.output.is_shared())))?;
-    writeln!(context.out, "{}", form.sentence(&search::sentence(found, &reaches.chosen().name)))?;
     if found.stopped {
         writeln!(context.out, "the time was up: there may be more steps")?;
     }

@@ -45,6 +45,30 @@ impl WriteArgs {
     }
 }
 
+/// The answer: how much changes in a file and what that is worth, or that nothing changes and why.
+pub fn answer(args: &WriteArgs, file: &SettingsFile, proposal: &Proposal, why: &str) -> String {
+    let (path, aside) = (file.path.shown(), aside(args.explain, &proposal.findings));
+    let what = match proposal.count() as u64 {
+        0 => format!("Nothing to change in {path}"),
+        changes => format!("{} to {path}{}", counted(changes, "change"), args.state()),
+    };
+    let why = if why.is_empty() { String::new() } else { format!(": {why}") };
+    format!("{what}{why}{aside}.")
+}
+
+/// Prints the answer where a person reads it: before everything else, notes included. A quiet run that changes nothing has none.
+pub fn tell_first(report: &OutputArgs, answer: &str, is_change: bool, context: &mut Context<'_>) -> Result<()> {
+    let form = report.form();
+    if !matches!(form, TableFormat::Table | TableFormat::Md) || report.quiet && !is_change {
+        return Ok(());
+    }
+    writeln!(context.out, "{}", form.sentence(answer))?;
+    if is_change || form == TableFormat::Md {
+        writeln!(context.out)?;
+    }
+    Ok(context.out.flush()?)
+}
+
 /// Prints the diff and the evidence, or the changes as a table.
 pub fn show(args: &WriteArgs, report: &OutputArgs, proposal: &Proposal, context: &mut Context<'_>) -> Result<()> {
     if report.form() != TableFormat::Table {
@@ -72,7 +96,7 @@ pub struct SettledProposal<'a> {
     pub inputs: RuleInputs,
 }
 
-/// Writes the file and notes it in the journal, or says why not. An error if the file changed meanwhile.
+/// Writes the file, if it is to be written, and notes it in the journal. An error if the file changed meanwhile.
 pub fn conclude(
     args: &WriteArgs,
     quiet: bool,
@@ -80,10 +104,7 @@ pub fn conclude(
     context: &mut Context<'_>,
 ) -> Result<Exit> {
     let SettledProposal { file, proposal, .. } = settled;
-    let aside = aside(args.explain, &proposal.findings);
-    let now_ms = context.now_ms;
     if !proposal.is_change() {
-        context.note(quiet, format_args!("nothing to change{aside}"))?;
         return Ok(Exit::Done);
     }
     if let Some(other) = context.env.of_hosts().filter(|other| one_name(other) != one_name(&file.path)) {
@@ -91,15 +112,13 @@ pub fn conclude(
             format!("note: hosts read {} (DEVBOY_PIPELINE_CONFIG), not this file: --output names it", other.shown());
         context.note(quiet, told)?;
     }
-    let mut tell = |words: String| context.note(quiet, format_args!("{words}{aside}"));
-    let changes = counted(proposal.count() as u64, "change");
     if !args.writes() {
-        tell(format!("{changes} pending, nothing written"))?;
         return Ok(if args.check { Exit::Pending } else { Exit::Done });
     }
-    let entry = entry(&settled, now_ms)?;
+    let entry = entry(&settled, context.now_ms)?;
     write_noted(&file.place(), &proposal.text, &entry)?;
-    tell(format!("tuned config → {}: {changes} written", file.path.shown()))?;
+    let changes = counted(proposal.count() as u64, "change");
+    context.note(quiet, format_args!("tuned config → {}: {changes} written", file.path.shown()))?;
     Ok(Exit::Done)
 }
 
