@@ -42,6 +42,9 @@ pub struct Args {
     /// prefetched and declined in the judged sessions.
     #[arg(long, value_name = "DIR")]
     pub emit_telemetry: Option<PathBuf>,
+    /// Also what the figures rest on, and all tables.
+    #[arg(long)]
+    pub explain: bool,
     /// How planners are judged.
     #[command(flatten)]
     pub planning: PlannerArgs,
@@ -158,7 +161,7 @@ fn show(args: &Args, planned: &PlannerReport, input: &Input, context: &mut Conte
             if form == TableFormat::Md {
                 writeln!(context.out, "## devboy planner\n")?;
             }
-            report::write(context.out, planned, form, context.width)
+            report::write(context.out, planned, args.explain, form, context.width)
         }
     }
 }

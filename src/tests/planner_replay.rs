@@ -59,7 +59,8 @@ fn an_agent_that_always_reads_the_only_hit_is_served() {
     }
     let text = home.out_at_width(&["replay", "--planner"], 100);
     assert!(text.starts_with("Would prefetching have paid? Yes with planner \"configured\": 100 %"), "{text}");
-    let full = home.run(&["replay", "--planner", "--all"]).out;
+    assert!(text.contains("what to do") && text.lines().count() <= 25, "{text}");
+    let full = home.run(&["replay", "--planner", "--explain"]).out;
     let [near, far] = ["3", "10"].map(|calls| (format!("exact, {calls} calls"), format!("exact, {calls}, random")));
     for (figure, control) in [near, far] {
         let at = |name: &str| full.lines().position(|line| line.trim_start().starts_with(name));
@@ -443,7 +444,7 @@ fn equal_names_have_equal_figures_over_a_whole_report() {
     };
     let home = home((0..30).map(session));
     let report = home.json(&["replay", "--planner"]);
-    let text = home.out_at_width(&["replay", "--planner"], 100);
+    let text = home.out_at_width(&["replay", "--planner", "--explain"], 100);
     let mut known = std::collections::BTreeMap::new();
     let mut twice = 0;
     for (planner, name, figure) in named_figures(&report, &text) {

@@ -87,7 +87,7 @@ fn the_selective_planner_recovers_the_planted_habit_and_keeps_it_on_later_sessio
     // Half of the answers list many files, of which none is fetched.
     let coverage = &selectivity["judged"]["calls_near"]["coverage"];
     assert_eq!((coverage["k"].as_u64(), coverage["n"].as_u64()), (Some(48), Some(96)));
-    let shown = home.out_at_width(&["replay", "--planner"], 100);
+    let shown = home.out_at_width(&["replay", "--planner", "--explain"], 100);
     let columns = |word: &str| {
         let line = shown.lines().find(|line| line.contains(word)).unwrap_or_default();
         line.split(['│', '┆']).map(str::trim).filter(|cell| !cell.is_empty()).map(str::to_owned).collect::<Vec<_>>()

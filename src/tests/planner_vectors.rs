@@ -328,7 +328,7 @@ fn the_net_figure_holds_the_planner_against_none() {
     assert!(sent > 0 && cost > 0);
     assert_eq!(published["net"]["tokens_net"], -cost);
     assert_eq!(arm(&report, "configured")["net"]["tokens_net"], 0);
-    let text = home.run(&["replay", "--planner"]).out;
+    let text = home.run(&["replay", "--planner", "--explain"]).out;
     let line = "configured: +18 calls (18 saved, 0 added; 18 instead of 36), 0 tokens of cost (0 of unused results, 0 of hints)";
     assert!(text.contains(line), "{text}");
 }

@@ -227,7 +227,7 @@ fn every_policy_answers_on_its_own_and_in_one_table() {
         assert_eq!(outcome.exit, Exit::Done, "{policy}: {}", outcome.err);
         assert!(outcome.out.starts_with(&format!("{policy}: ")), "{policy}: {}", outcome.out);
     }
-    let all = home.run(&words("all", &[]));
+    let all = home.run(&words("all", &["--all"]));
     assert_eq!(all.exit, Exit::Done, "{}", all.err);
     for row in ROWS {
         assert!(all.out.contains(&format!("\n{row}: ")), "{row} has a headline: {}", all.out);
@@ -316,7 +316,7 @@ fn what_makes_no_sense_is_refused_with_what_to_do() {
     ] {
         fails(&home, &words(policy, more), Exit::Usage, told);
     }
-    for alone in [&["--set", "window=1"][..], &["--explain"], &["--tool-catalog", "x"], &["--from-telemetry"]] {
+    for alone in [&["--set", "window=1"][..], &["--per-session"], &["--tool-catalog", "x"], &["--from-telemetry"]] {
         fails(&home, &[&["replay"], alone].concat(), Exit::Usage, &["--policy"]);
     }
     let odd = ["--policy", "compaction", "--against", "x.toml"];

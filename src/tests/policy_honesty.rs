@@ -261,7 +261,7 @@ fn the_project_in_which_a_policy_wins_is_named_in_every_form() {
     let (change, upper) = (clear[0]["change"].as_f64().unwrap(), clear[0]["upper"].as_f64().unwrap());
     assert!(change <= upper && upper < -0.03, "{}", clear[0]);
     let name = clear[0]["name"].as_str().unwrap();
-    let text = home.run(&words).out;
+    let text = home.run(&[&words[..], &["--explain"]].concat()).out;
     assert!(
         !text.contains(&name[..12]) && text.contains("parts of these logs where it is clear"),
         "its name, no pseudonym: {text}"

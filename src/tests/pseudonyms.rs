@@ -30,7 +30,7 @@ fn shared(home: &Home) -> String {
     home.write(LOG, log());
     let (baseline, events) = (home.path("baseline.json"), home.path("events"));
     let [at, to] = [&baseline, &events].map(|path| path.to_str().unwrap());
-    let replay = home.run(&["replay", "--format", "md", "--baseline", at, "--emit-telemetry", to]);
+    let replay = home.run(&["replay", "--explain", "--format", "md", "--baseline", at, "--emit-telemetry", to]);
     assert_eq!(replay.exit, Exit::Done, "{}", replay.err);
     let mut text = replay.out + &std::fs::read_to_string(&baseline).unwrap();
     for entry in std::fs::read_dir(&events).unwrap() {

@@ -541,7 +541,9 @@ fn markdown_csv_and_table_print_the_same_figures() {
     let report = home.json(&["replay"]);
     let combined = format!("{:.2} %", combined(&report, "extended"));
     for format in ["table", "md"] {
-        let out = home.run(&["replay", "--format", format]).out;
+        let short = home.run(&["replay", "--format", format]).out;
+        assert!(short.contains(&combined) && short.lines().count() <= 25, "{combined} in\n{short}");
+        let out = home.run(&["replay", "--format", format, "--explain"]).out;
         assert!(out.contains(&combined), "{combined} in\n{out}");
         assert!(out.contains("35.01 %"), "the claim stands beside the truth");
     }

@@ -322,7 +322,7 @@ fn hints_are_expanded_in_every_report() {
         assert!(hints > 0);
         assert_eq!(arm["hints_expanded"], serde_json::json!({ "same": hints, "different": 0 }));
     }
-    let out = home.run(&["replay"]).out;
+    let out = home.run(&["replay", "--explain"]).out;
     assert!(out.contains("expanded to the same body"), "{out}");
 }
 

@@ -114,7 +114,7 @@ pub struct KeptArgs {
     #[arg(long, value_name = "K", default_value_t = 1)]
     pub k_anonymity: u64,
     /// Rows of the table for people. Other forms have all rows.
-    #[arg(long, value_name = "N", default_value_t = 50, value_parser = arguments::rows)]
+    #[arg(long, value_name = "N", default_value_t = 20, value_parser = arguments::rows)]
     top: u32,
     /// All rows.
     #[arg(long, conflicts_with = "top")]

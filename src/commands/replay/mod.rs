@@ -108,6 +108,7 @@ pub fn hide_old_spellings(command: clap::Command) -> clap::Command {
     command.mut_args(move |flag| {
         let id = flag.get_id().to_string();
         match () {
+            () if id == "explain" => flag.help("Also what the figures rest on, and all tables"),
             () if of_policies.contains(&id) => flag.hide(true).requires("policy"),
             () if of_planner.contains(&id) => flag.hide(true).requires("planner"),
             () => flag,
@@ -181,7 +182,10 @@ fn run_as_spelled_now(args: Args, context: &mut Context<'_>) -> Result<()> {
     let Args { policy, config, sweep, reach, emit_telemetry, planning, setting, asked, .. } = args;
     match policy {
         Some(policy) => what_if::run(&what_if::Args { policy, config, sweep, reach, setting, asked }, context),
-        None => planner::run(&planner::Args { config, sweep, emit_telemetry, planning, asked }, context),
+        None => {
+            let explain = setting.explain;
+            planner::run(&planner::Args { config, sweep, emit_telemetry, planning, explain, asked }, context)
+        }
     }
 }
 
@@ -329,7 +333,7 @@ fn show(
             if let Some(worth) = worth {
                 writeln!(context.out, "{}\n", worth.words())?;
             }
-            report::write(context.out, report, form, context.width)
+            report::write(context.out, report, args.setting.explain, form, context.width)
         }
     }
 }

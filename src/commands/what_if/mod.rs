@@ -45,7 +45,8 @@ pub use args::PolicyArgs;
 #[derive(clap::Args, Debug)]
 pub struct Args {
     /// Which policy: see above.
-    #[arg(value_name = "POLICY")]
+    /// Which policy.
+    #[arg(value_name = "POLICY", default_value = "all")]
     pub policy: String,
     /// A file of parameters.
     #[arg(long, value_name = "FILE")]

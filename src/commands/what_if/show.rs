@@ -112,28 +112,32 @@ fn in_words(args: &Args, reports: &[PolicyReport], context: &mut Context<'_>) ->
     if let Some(off) = reports.iter().find_map(report::off_the_bar) {
         writeln!(context.out, "{off}\n")?;
     }
-    report::comparison(reports).write(context.out, form, context.width)?;
     let cheapest_first = report::by_cost(reports);
+    let answer = cheapest_first.first().filter(|one| report::is_cheaper(one));
+    let answer = answer
+        .map_or_else(|| "None of these is clearly cheaper than the log.".to_owned(), |one| report::first_line(one));
+    writeln!(context.out, "{}\n", form.sentence(&answer))?;
+    report::comparison(reports).write(context.out, form, context.width)?;
     if let Some(unpriced) = report::unpriced_of_all(&cheapest_first) {
         writeln!(context.out, "\n{}", form.sentence(&unpriced))?;
     }
+    let is_short = !(args.setting.all || args.setting.explain || args.setting.per_session || args.setting.show_content);
     let parts = report::clear_parts(&cheapest_first);
-    if !parts.is_empty() {
+    if !parts.is_empty() && !is_short {
         writeln!(context.out, "\n{}", report::CLEAR_PARTS)?;
         parts.write_top(context.out, form, context.width, args.setting.detail().rows)?;
     }
-    let is_short = !(args.setting.all || args.setting.explain || args.setting.per_session || args.setting.show_content);
     if is_short {
         writeln!(context.out)?;
-        for one in &cheapest_first {
-            let bullet = if form == TableFormat::Md { "- " } else { "" };
-            writeln!(context.out, "{bullet}{}", form.sentence(&report::first_line(one)))?;
-            if let Some(together) = report::together(one) {
-                writeln!(context.out, "{bullet}{}", form.sentence(&together))?;
-            }
+        let untold = cheapest_first.iter().filter(|one| one.told().is_none()).map(|one| report::first_line(one));
+        for line in untold.chain(cheapest_first.iter().filter_map(|one| report::together(one))) {
+            writeln!(context.out, "{}{}", form.bullet(), form.sentence(&line))?;
         }
         let breaks = "hard: a step needs text that is gone; soft: a step only mentions it";
-        writeln!(context.out, "\n{breaks}\nWhat each saves, pays and breaks: --all, or devboy what-if POLICY")?;
+        writeln!(
+            context.out,
+            "\n{breaks}\nWhere it is clear, what each saves, pays and breaks: --all, or devboy what-if POLICY"
+        )?;
     }
     for one in cheapest_first.into_iter().filter(|_| !is_short) {
         writeln!(context.out)?;

@@ -17,10 +17,23 @@ use crate::report::table::{Table, TableFormat};
 /// Rows of a table of edges or tools that are shown.
 const ROWS_MAX: usize = 12;
 
-/// Writes the report for people (or as Markdown).
-pub fn write(out: &mut dyn Write, report: &PlannerReport, format: TableFormat, width: Option<u16>) -> Result<()> {
+/// What the short report leaves out.
+const MORE: &str = "targets, all figures, by edge and by tool, and what they rest on: --explain";
+
+/// Writes the answer for people (or as Markdown) and what to do; explained, also what that rests on.
+pub fn write(
+    out: &mut dyn Write,
+    report: &PlannerReport,
+    is_explained: bool,
+    format: TableFormat,
+    width: Option<u16>,
+) -> Result<()> {
     for line in answer(report) {
         writeln!(out, "{}", format.sentence(&line))?;
+    }
+    listed(out, "what to do", &report.advice, format)?;
+    if !is_explained {
+        return Ok(writeln!(out, "\n{MORE}")?);
     }
     format
         .heading(out, "the targets; a hit is the exact call within three calls, intervals of 95 % are over sessions or calls, whichever is wider")?;
@@ -62,13 +75,12 @@ pub fn write(out: &mut dyn Write, report: &PlannerReport, format: TableFormat, w
         format.heading(out, "what the selective planner learned")?;
         selectivity::write(out, learned, numbers, format, width)?;
     }
-    for (title, lines) in [("what to do", &report.advice), ("to be read beside these figures", &report.notes)] {
-        format.heading(out, title)?;
-        for line in lines {
-            writeln!(out, "{}{}", format.bullet(), format.sentence(line))?;
-        }
-    }
-    Ok(())
+    listed(out, "to be read beside these figures", &report.notes, format)
+}
+
+fn listed(out: &mut dyn Write, title: &str, lines: &[String], format: TableFormat) -> Result<()> {
+    format.heading(out, title)?;
+    lines.iter().try_for_each(|line| Ok(writeln!(out, "{}{}", format.bullet(), format.sentence(line))?))
 }
 
 /// The metrics with their targets, planner by planner.

@@ -12,24 +12,33 @@ use crate::report::table::{Table, TableBuilder, TableFormat};
 /// What the table of reaches does not say.
 const REACHES_NOTE: &str =
     "tokens saved; a result out of reach is sent as it is; in money: `devboy what-if pipeline`, for a gateway";
+/// What the short report leaves out.
+const MORE: &str = "proofs, and the same by layer, endpoint, shape, project, format and session: --explain";
 /// Rows of a table of groups that are shown unless more are asked for.
 const ROWS_MAX: usize = 15;
 
-/// Writes the report for people (or as Markdown).
-pub fn write(out: &mut dyn Write, report: &ReplayReport, format: TableFormat, width: Option<u16>) -> Result<()> {
-    for line in summary(report) {
+/// Writes the answer for people (or as Markdown): what would have been saved, by whom; explained, also what that rests on.
+pub fn write(
+    out: &mut dyn Write,
+    report: &ReplayReport,
+    is_explained: bool,
+    format: TableFormat,
+    width: Option<u16>,
+) -> Result<()> {
+    for line in if is_explained { summary(report) } else { answer(report) } {
         writeln!(out, "{}{}", format.bullet(), format.sentence(&line))?;
     }
-    if format == TableFormat::Md {
-        writeln!(out)?;
-    }
-    layers(report).write(out, format, width)?;
     format.heading(out, "who could do this")?;
     reaches(&report.reaches).write(out, format, width)?;
     if format == TableFormat::Md {
         writeln!(out)?;
     }
     writeln!(out, "{}", format.sentence(REACHES_NOTE))?;
+    if !is_explained {
+        return Ok(writeln!(out, "\n{MORE}")?);
+    }
+    format.heading(out, "by layer")?;
+    layers(report).write(out, format, width)?;
     let groupings: [(&str, Groups); 3] =
         [("by endpoint", |arm| &arm.endpoints), ("by shape", |arm| &arm.shapes), ("by project", |arm| &arm.projects)];
     for (what, groups) in groupings {
@@ -79,10 +88,14 @@ pub fn table(report: &ReplayReport) -> Table {
         .table()
 }
 
-/// What came of it, and what was replayed, in sentences.
+/// What came of it, and of how much.
+fn answer(report: &ReplayReport) -> Vec<String> {
+    report.arms.iter().map(|arm| saved(report, arm)).chain(scope(report)).collect()
+}
+
+/// The same with what it rests on.
 pub(super) fn summary(report: &ReplayReport) -> Vec<String> {
-    let mut lines: Vec<String> = report.arms.iter().map(|arm| saved(report, arm)).collect();
-    lines.extend(scope(report));
+    let mut lines = answer(report);
     lines.extend(proofs(report));
     let input = &report.input;
     let as_they_are = [

@@ -18,7 +18,7 @@ use crate::whatif::sim::distance::Distance;
 use crate::whatif::sim::figures::{Deviation, Outcome, RunBill};
 
 pub use crate::whatif::report::data::json;
-pub use tables::{by_cost, clear_parts, comparison, money, sessions, sweep};
+pub use tables::{by_cost, clear_parts, comparison, is_cheaper, money, sessions, sweep};
 pub use text::{
     CLEAR_PARTS, basis, examples, explained, first_line, formulas, headline, off_the_bar, together, unpriced_of_all,
     write,

@@ -86,6 +86,11 @@ pub fn by_cost(reports: &[PolicyReport]) -> Vec<&PolicyReport> {
     rows
 }
 
+/// Whether a policy is clearly cheaper than the log.
+pub fn is_cheaper(report: &PolicyReport) -> bool {
+    verdict_word(report) == "cheaper"
+}
+
 pub(crate) fn verdict_word(report: &PolicyReport) -> &'static str {
     match report.told().and_then(|outcome| outcome.total.change()) {
         None => "not estimated",

@@ -15,7 +15,7 @@ use crate::whatif::sim::cost::{Cost, Spent};
 use crate::whatif::sim::distance::UnforeseenLosses;
 use crate::whatif::sim::figures::{Deviation, Outcome, Portion, RunBill, Sides, UnloggedCalls};
 
-/// Writes the report: first the answer, then what it rests on, then the tables.
+/// Writes the report: first the answer, then what it rests on, then the tables; of these the first ones unless all are wanted.
 pub fn write(
     out: &mut dyn Write,
     report: &PolicyReport,
@@ -27,8 +27,9 @@ pub fn write(
         writeln!(out, "{off}\n")?;
     }
     headline(out, report, form)?;
+    let is_short = tables < usize::MAX;
     let parts = clear_parts(&[report]);
-    if !parts.is_empty() {
+    if !parts.is_empty() && !is_short {
         told_table(out, (CLEAR_PARTS, &parts), form, rows, width)?;
         writeln!(out)?;
     }
@@ -39,12 +40,8 @@ pub fn write(
     for (title, table) in report.tables.iter().take(tables) {
         told_table(out, (title, table), form, rows, width)?;
     }
-    if let Some(rest) = report.tables.get(tables..).filter(|rest| !rest.is_empty()) {
-        let titles: Vec<&str> = rest.iter().map(|(title, _)| title.as_str()).collect();
-        writeln!(out, "\n{} with --all: {}", counted(rest.len() as u64, "more table"), titles.join("; "))?;
-    }
     let misses = report.accuracy.is_some_and(|accuracy| accuracy.misses_bar());
-    if let Some(distance) = report.distance.as_ref().filter(|_| explain || misses) {
+    if let Some(distance) = report.distance.as_ref().filter(|_| explain || misses && !is_short) {
         told_table(out, (OFF_THE_BILL, &parts_off(distance)), form, usize::MAX, width)?;
     }
     examples(out, form, report)?;
@@ -52,6 +49,10 @@ pub fn write(
         explained(out, form, report)?;
     }
     section(out, form, "to be read beside these figures", &report.notes)?;
+    let rest = report.tables.len().saturating_sub(tables) + usize::from(!parts.is_empty());
+    if is_short && rest > 0 {
+        writeln!(out, "\n{} with --all", counted(rest as u64, "more table"))?;
+    }
     Ok(())
 }
 
