@@ -84,6 +84,11 @@ pub fn unpack(bytes: &[u8]) -> Option<FileTimeline> {
     (from.bytes.is_empty() && names.texts().len() == from.names).then_some(FileTimeline { names, rows })
 }
 
+/// What the symbols of rows mean that [`pack`] wrote; none of anything else.
+pub fn names(bytes: &[u8]) -> Option<Names> {
+    Reading { bytes, ..Reading::default() }.texts().map(Names::from_texts)
+}
+
 fn put_text(out: &mut Vec<u8>, text: &str) {
     varint::put(out, text.len() as u64);
     out.extend_from_slice(text.as_bytes());

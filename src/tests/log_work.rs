@@ -257,7 +257,7 @@ fn steps(texts: &[String]) -> [u64; 3] {
         let files: Vec<_> = texts.iter().map(rows).collect();
         let source = |(number, file): (usize, _)| {
             let key = Id::pseudonym(&number.to_le_bytes());
-            SourceTimeline { key, file, standing: standings[&key] }
+            SourceTimeline::new(key, file, standings[&key])
         };
         let sources: Vec<_> = files.into_iter().enumerate().map(source).collect();
         let timeline = assemble_timeline(sources, timeline_guide().rules.shrink_tokens_min);

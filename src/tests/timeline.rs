@@ -52,7 +52,7 @@ pub fn sources_of(files: &[(&str, &str)]) -> Vec<SourceTimeline> {
     let read: Vec<(Id, FileTimeline)> =
         files.iter().map(|(name, log)| (Id::pseudonym(name.as_bytes()), rows(log))).collect();
     let standings = standings_of(&Told::of(files).corpus);
-    let named = read.into_iter().map(|(key, file)| SourceTimeline { key, file, standing: standings[&key] });
+    let named = read.into_iter().map(|(key, file)| SourceTimeline::new(key, file, standings[&key]));
     named.collect()
 }
 

@@ -126,7 +126,7 @@ fn whole_way(log: &[u8]) -> Result<(), TestCaseError> {
     prop_assert_eq!(again.as_ref().map(|file| file.names.texts()), Some(file.names.texts()));
     let source = |name: &str, file: &FileTimeline| {
         let standing = FileStanding { digest: Id::of(name.as_bytes()), ..FileStanding::default() };
-        SourceTimeline { key: standing.digest, file: file.clone(), standing }
+        SourceTimeline::new(standing.digest, file.clone(), standing)
     };
     check(&assemble(vec![source("a", &file)], 500));
     let other = rows(super::log_builder::log(&conversation()));
@@ -155,7 +155,7 @@ fn as_one(files: &[(&str, &str)]) -> String {
     let mut sources = sources_of(files);
     let outside = sources.iter().map(|source| source.key).collect();
     let file = FileTimeline { rows: TimelineRows { outside, ..TimelineRows::default() }, ..FileTimeline::default() };
-    sources.push(SourceTimeline { key: Id::NONE, file, standing: FileStanding::default() });
+    sources.push(SourceTimeline::new(Id::NONE, file, FileStanding::default()));
     told(&assemble(sources, timeline_guide().rules.shrink_tokens_min))
 }
 
@@ -234,7 +234,7 @@ proptest! {
             packed[at] = byte;
         }
         if let Some(file) = unpack(&packed) {
-            let timeline = assemble(vec![SourceTimeline { key: Id::NONE, file, standing: FileStanding::default() }], 500);
+            let timeline = assemble(vec![SourceTimeline::new(Id::NONE, file, FileStanding::default())], 500);
             prop_assert!(timeline.blocks.len() >= timeline.calls.len());
         }
     }

@@ -12,13 +12,14 @@ use crate::base::damage::Reason;
 use crate::base::data::{Data, typed};
 use crate::base::error::Result;
 use crate::base::id::{Id, IdMap, IdSet};
+use crate::base::names::Names;
 use crate::base::progress::ProgressLine;
 use crate::base::tokenizer::VOCABULARIES;
 use crate::base::{allocator, numbers};
 use crate::facts::body_analyzer::BodyAnalyzer;
 use crate::frames::input::{Input, tell_waiting};
 use crate::frames::manifest::StoredSource;
-use crate::frames::packed::{pack, unpack};
+use crate::frames::packed::{self, pack, unpack};
 use crate::frames::timelines as timelines_table;
 use crate::frames::timelines::PackedTimeline;
 use crate::logs::assemble::standings_of;
@@ -26,8 +27,9 @@ use crate::logs::corpus::RowSource;
 use crate::logs::discover::{LogFile, is_disturbed};
 use crate::logs::message::ExtractionGuide;
 use crate::logs::read::{FileReading, Job, READING};
-use crate::logs::timeline::assemble::{SourceTimeline, assemble};
+use crate::logs::timeline::assemble::{KeptRows, SourceTimeline, assemble};
 use crate::logs::timeline::beside::agent_file_stamp;
+use crate::logs::timeline::families::Kin;
 use crate::logs::timeline::requests::Timeline;
 use crate::logs::timeline::rows::FileTimeline;
 use crate::logs::timeline::rules::TimelineRules;
@@ -78,6 +80,39 @@ impl TimelineMakers {
     }
 }
 
+/// What a file says, packed, and looked through once: it can be opened.
+struct PackedFile {
+    rows: Vec<u8>,
+    kin: Kin,
+}
+
+impl PackedFile {
+    fn of(rows: Vec<u8>) -> Option<Self> {
+        let kin = Kin::of(&unpack(&rows)?.rows);
+        Some(Self { rows, kin })
+    }
+}
+
+/// The rows of such a file, to be opened in the detail that is asked for.
+struct PackedRows {
+    rows: Vec<u8>,
+    detail: TimelineDetail,
+}
+
+impl KeptRows for PackedRows {
+    fn names(&self) -> Names {
+        packed::names(&self.rows).unwrap_or_default()
+    }
+
+    fn open(self: Box<Self>) -> FileTimeline {
+        opened(&self.rows, self.detail)
+    }
+}
+
+fn opened(rows: &[u8], detail: TimelineDetail) -> FileTimeline {
+    in_detail(unpack(rows).expect("what was looked through before can be opened"), detail)
+}
+
 /// Numbers and words of timelines.
 pub(super) fn rules(data: &Data) -> Result<TimelineRules> {
     data.read(RULES, typed)
@@ -104,9 +139,14 @@ impl Input {
         let rules = rules(&self.data)?;
         let known = self.file_timelines(&rules, detail)?;
         let standing = |key: &Id| standings.get(key).copied().unwrap_or_default();
-        let source = |key, file| SourceTimeline { key, file: in_detail(file, detail), standing: standing(&key) };
-        let piped = self.piped_timeline.iter().map(|file| source(Id::NONE, file.clone()));
-        let named = known.into_iter().map(|(place, file)| source(self.sources[place].key, file));
+        let piped = self
+            .piped_timeline
+            .iter()
+            .map(|file| SourceTimeline::new(Id::NONE, in_detail(file.clone(), detail), standing(&Id::NONE)));
+        let named = known.into_iter().map(|(place, PackedFile { rows, kin })| {
+            let key = self.sources[place].key;
+            SourceTimeline { key, rows: Box::new(PackedRows { rows, detail }), kin, standing: standing(&key) }
+        });
         let files = named.chain(piped).collect::<Vec<_>>();
         let mut timeline = self.pool.install(|| assemble(files, rules.shrink_tokens_min));
         timeline.name_fast();
@@ -118,24 +158,19 @@ impl Input {
     /// The rows behind [`Input::timeline`] of every file, with the tokens of each block.
     pub fn counted_files(&mut self) -> Result<impl Iterator<Item = FileTimeline>> {
         let known = self.file_timelines(&rules(&self.data)?, TimelineDetail::COUNTED)?;
-        Ok(known.into_values().chain(self.piped_timeline.clone()))
+        let files = known.into_values().map(|file| opened(&file.rows, TimelineDetail::COUNTED));
+        Ok(files.chain(self.piped_timeline.clone()))
     }
 
     /// The rows of every source, by its place in `sources`.
-    fn file_timelines(
-        &mut self,
-        rules: &TimelineRules,
-        detail: TimelineDetail,
-    ) -> Result<BTreeMap<usize, FileTimeline>> {
+    fn file_timelines(&mut self, rules: &TimelineRules, detail: TimelineDetail) -> Result<BTreeMap<usize, PackedFile>> {
         if detail.words && !std::mem::replace(&mut self.taken_down.words, true) {
             self.fresh_timelines.clear();
         }
         let makers = self.timeline_makers(detail.tokens)?;
-        let opened = |rows: &[u8]| Some(in_detail(unpack(rows)?, detail));
-        let mut known = self.stored_timelines(&makers, &opened);
-        let news = self.news_of_timelines(rules, &known, &makers);
-        let open = |rows: &[u8]| opened(rows).expect("what was packed a moment ago can be opened");
-        let news = news.into_par_iter().map(|(place, rows)| (place, open(&rows)));
+        let mut known = self.stored_timelines(&makers, &PackedFile::of);
+        let news = self.news_of_timelines(rules, &known, &makers).into_par_iter();
+        let news = news.filter_map(|(place, rows)| Some((place, PackedFile::of(rows)?)));
         known.extend(self.pool.install(|| news.collect::<Vec<_>>()));
         Ok(known)
     }
@@ -192,7 +227,7 @@ impl Input {
     fn stored_timelines<T: Send>(
         &mut self,
         makers: &TimelineMakers,
-        of_rows: &(dyn Fn(&[u8]) -> Option<T> + Sync),
+        of_rows: &(dyn Fn(Vec<u8>) -> Option<T> + Sync),
     ) -> BTreeMap<usize, T> {
         self.without_timeline.clear();
         let places = self.sources.iter().zip(&self.selected).enumerate();
@@ -205,7 +240,7 @@ impl Input {
             // Rows with tokens answer either question.
             let as_it_is =
                 is_whole && [makers.full, makers.wanted].iter().any(|maker| makers.of(*maker, &key) == row.words);
-            if as_it_is || is_gone { Some((place, (is_whole, of_rows(&row.rows)?))) } else { None }
+            if as_it_is || is_gone { Some((place, (is_whole, of_rows(row.rows.into_owned())?))) } else { None }
         };
         loop {
             let Some(lake) = &self.lake else { return BTreeMap::new() };

@@ -15,7 +15,7 @@ use crate::base::id::{Id, IdMap, IdSet};
 use crate::base::names::{Names, Sym};
 use crate::logs::copies::{FileStanding, RecordedAgents};
 use crate::logs::timeline::drafts::{CallsMade, ChainId, RecordNode, RequestDraft, Track};
-use crate::logs::timeline::families::families;
+use crate::logs::timeline::families::{Kin, families};
 use crate::logs::timeline::join::join;
 use crate::logs::timeline::layout;
 use crate::logs::timeline::record::SYNTHETIC;
@@ -27,45 +27,72 @@ use crate::logs::trace::{Millis, NO_TIME, Place, count_under, earlier};
 /// Where the parent of a record leads is not known: the conversation goes on.
 const UNKNOWN: u32 = NONE - 1;
 
-/// The rows of one file, its name and its rank.
+/// The rows of one file, until its family is put together.
+pub trait KeptRows: Send {
+    /// What its symbols mean.
+    fn names(&self) -> Names;
+    /// The rows.
+    fn open(self: Box<Self>) -> FileTimeline;
+}
+
+impl KeptRows for FileTimeline {
+    fn names(&self) -> Names {
+        self.names.clone()
+    }
+
+    fn open(self: Box<Self>) -> FileTimeline {
+        *self
+    }
+}
+
+/// What one file says, its name and its rank.
 pub struct SourceTimeline {
     /// Pseudonym of the file.
     pub key: Id,
-    pub file: FileTimeline,
+    pub rows: Box<dyn KeptRows>,
+    /// By what other files may know it.
+    pub kin: Kin,
     /// What it owns of what several files say, as in the history ([`crate::logs::assemble::standings_of`]).
     pub standing: FileStanding,
 }
 
+impl SourceTimeline {
+    /// Of rows as they are.
+    pub fn new(key: Id, file: FileTimeline, standing: FileStanding) -> Self {
+        Self { key, kin: Kin::of(&file.rows), rows: Box::new(file), standing }
+    }
+}
+
 /// Builds the timeline of all files; `shrink_tokens_min` is the number of that name in `rules/timeline.toml`.
 ///
-/// Family by family, and the rows of each are dropped when it is done: together they are more than the timeline.
+/// Family by family, and only the rows of those at hand are open: together they are more than the timeline.
 pub fn assemble(mut sources: Vec<SourceTimeline>, shrink_tokens_min: u64) -> Timeline {
     sources.sort_by_key(|source| source.standing);
     let mut names = Names::default();
-    sources.iter().for_each(|source| _ = names.absorb(&source.file.names));
+    sources.iter().for_each(|source| _ = names.absorb(&source.rows.names()));
     let families = families(sources).into_par_iter();
     let timeline = join(families.map(|family| of_family(family, &names, shrink_tokens_min)).collect());
     Timeline { names, ..timeline }
 }
 
 /// The timeline of files that belong together, but for its names.
-fn of_family(mut sources: Vec<SourceTimeline>, names: &Names, shrink_tokens_min: u64) -> Timeline {
-    let mut timeline = put_together(&sources, names, shrink_tokens_min);
+fn of_family(sources: Vec<SourceTimeline>, names: &Names, shrink_tokens_min: u64) -> Timeline {
+    let mut files: Vec<File> = sources.into_par_iter().map(|source| File::open(source, names)).collect();
+    let mut timeline = put_together(&files, names, shrink_tokens_min);
     // Words are most of the rows: they are handed over, file by file, instead of copied.
-    let words: Vec<_> = sources.iter_mut().map(|source| std::mem::take(&mut source.file.rows.words)).collect();
+    let words: Vec<_> = files.iter_mut().map(|file| std::mem::take(&mut file.rows.rows.words)).collect();
     let append = || {
         let mut all = WordList::default();
         words.into_iter().for_each(|words| all.append(words));
         all.finish()
     };
-    (timeline.words, ()) = rayon::join(append, || drop(sources));
+    (timeline.words, ()) = rayon::join(append, || drop(files));
     timeline
 }
 
 /// The timeline but for its words, which are those of the sources, one behind the other.
-fn put_together(sources: &[SourceTimeline], names: &Names, shrink_tokens_min: u64) -> Timeline {
-    let files: Vec<File<'_>> = sources.iter().map(|source| File::new(source, names)).collect();
-    let mut assembly = Assembly::new(&files, names);
+fn put_together(files: &[File], names: &Names, shrink_tokens_min: u64) -> Timeline {
+    let mut assembly = Assembly::new(files, names);
     for place in [Place::Main, Place::AgentFile, Place::Inline, Place::Progress] {
         for file in 0..files.len() {
             assembly.take_file(file as u32, place);
@@ -76,20 +103,20 @@ fn put_together(sources: &[SourceTimeline], names: &Names, shrink_tokens_min: u6
 }
 
 /// One file.
-pub(super) struct File<'a> {
+pub(super) struct File {
     key: Id,
-    pub(super) rows: &'a FileTimeline,
+    pub(super) rows: FileTimeline,
     /// Whether another file says all that this one does: then only the usage in it may say more.
     pub(super) is_repeated: bool,
     /// Where its symbols went.
     pub(super) symbols: Vec<Sym>,
 }
 
-impl<'a> File<'a> {
-    fn new(source: &'a SourceTimeline, names: &Names) -> Self {
-        let SourceTimeline { key, file, standing } = source;
-        let symbols = file.names.texts().iter().map(|text| names.find(text).unwrap_or_default()).collect();
-        Self { key: *key, rows: file, is_repeated: standing.is_repeated, symbols }
+impl File {
+    fn open(SourceTimeline { key, rows, standing, .. }: SourceTimeline, names: &Names) -> Self {
+        let rows = rows.open();
+        let symbols = rows.names.texts().iter().map(|text| names.find(text).unwrap_or_default()).collect();
+        Self { key, rows, is_repeated: standing.is_repeated, symbols }
     }
 
     pub(super) fn session(&self, session: Id) -> Id {
@@ -99,7 +126,7 @@ impl<'a> File<'a> {
 
 /// What the files tell of kinds of agents, and whether some call names the model; where they differ in the kind, the file that
 /// began first is right.
-fn agent_types(files: &[File<'_>]) -> BTreeMap<(bool, Id), (Sym, bool)> {
+fn agent_types(files: &[File]) -> BTreeMap<(bool, Id), (Sym, bool)> {
     let mut kinds = BTreeMap::new();
     for file in files {
         for row in &file.rows.rows.agents {
@@ -126,7 +153,7 @@ fn may_be_copies(one: &RecordRow, other: &RecordRow) -> bool {
 
 /// Messages of which some record has usage and some record has none: all of these are parts of one request. What is set aside
 /// is no part of any.
-fn partly_billed(files: &[File<'_>], recorded: &RecordedAgents) -> IdSet<Id> {
+fn partly_billed(files: &[File], recorded: &RecordedAgents) -> IdSet<Id> {
     let records = || {
         files
             .iter()
@@ -150,7 +177,7 @@ fn unnamed(file: &Id, record: u32) -> Id {
 
 /// All that is being put together.
 pub(super) struct Assembly<'a> {
-    pub(super) files: &'a [File<'a>],
+    pub(super) files: &'a [File],
     names: &'a Names,
     recorded: RecordedAgents,
     /// Progress records that are set aside, by `uuid`: a fork repeats them in the name of another session.
@@ -180,7 +207,7 @@ pub(super) struct Assembly<'a> {
 }
 
 impl<'a> Assembly<'a> {
-    fn new(files: &'a [File<'a>], names: &'a Names) -> Self {
+    fn new(files: &'a [File], names: &'a Names) -> Self {
         let mut skipped: BTreeMap<String, u64> = BTreeMap::new();
         for file in files {
             for (reason, count) in &file.rows.rows.skipped {

@@ -6,13 +6,60 @@ use crate::base::id::{Id, IdMap};
 use crate::logs::timeline::assemble::SourceTimeline;
 use crate::logs::timeline::rows::{RecordKind, TimelineRows};
 
-/// The families, each with its files in their order; those whose first files come first come first.
-pub fn families(sources: Vec<SourceTimeline>) -> Vec<Vec<SourceTimeline>> {
-    let mut kin = Kinship { parents: (0..sources.len() as u32).collect(), seen: IdMap::default() };
-    for (file, source) in (0..).zip(&sources) {
-        kin.meet_all(file, source);
+/// Ids are looked at by parts, one after the other.
+const PARTS: u64 = 16;
+
+/// By what a file may be known to others: the first half of each id, once. Where two halves are equal by chance, a family is
+/// larger than it need be.
+#[derive(Default)]
+pub struct Kin(Box<[u64]>);
+
+impl Kin {
+    /// Takes down sessions, agents, records, messages and calls.
+    pub fn of(rows: &TimelineRows) -> Self {
+        let TimelineRows { chains, sessions, agents, stated_costs, records, outside, blocks, .. } = rows;
+        let named = chains.iter().map(|key| &key.agent).chain(sessions.iter().map(|row| &row.id));
+        let named = named.chain(agents.iter().flat_map(|row| [&row.agent, &row.session]));
+        let named = named.chain(stated_costs.iter().map(|row| &row.session)).chain(outside);
+        let answers = records.iter().filter_map(|row| match &row.kind {
+            RecordKind::Answer(answer) => Some(&answer.message),
+            _ => None,
+        });
+        let named = named.chain(records.iter().map(|row| &row.id)).chain(answers);
+        let named = named.chain(blocks.iter().map(|row| &row.call)).filter(|id| id.is_some());
+        // Files that name no session may speak of the same agents.
+        let mut halves: Vec<u64> = named.chain(chains.iter().map(|key| &key.session)).map(half).collect();
+        halves.sort_unstable();
+        halves.dedup();
+        Self(halves.into())
     }
-    kin.seen = IdMap::default();
+
+    fn part(&self, part: u64) -> &[u64] {
+        let [from, to] = [part, part + 1].map(|part| self.0.partition_point(|half| part_of(*half) < part));
+        &self.0[from..to]
+    }
+}
+
+fn part_of(half: u64) -> u64 {
+    half / (u64::MAX / PARTS + 1)
+}
+
+fn half(id: &Id) -> u64 {
+    id.0.first_chunk().map_or(0, |half| u64::from_le_bytes(*half))
+}
+
+/// The families, each with its files in their order; those whose first files come first come first.
+pub fn families(mut sources: Vec<SourceTimeline>) -> Vec<Vec<SourceTimeline>> {
+    let mut kin = Kinship { parents: (0..sources.len() as u32).collect(), seen: IdMap::default() };
+    // Those of all ids would be the most that is held of the files.
+    for part in 0..PARTS {
+        for (file, source) in (0..).zip(&sources) {
+            let key = Some(half(&source.key)).filter(|half| part_of(*half) == part);
+            source.kin.part(part).iter().copied().chain(key).for_each(|half| kin.meet(file, half));
+        }
+        kin.seen = IdMap::default();
+    }
+    sources.iter_mut().for_each(|source| source.kin = Kin::default());
     let mut families: BTreeMap<u32, Vec<SourceTimeline>> = BTreeMap::new();
     for (file, source) in (0..).zip(sources) {
         families.entry(kin.first(file)).or_default().push(source);
@@ -23,32 +70,12 @@ pub fn families(sources: Vec<SourceTimeline>) -> Vec<Vec<SourceTimeline>> {
 struct Kinship {
     /// By file: an earlier one of its family, or itself.
     parents: Vec<u32>,
-    /// By the first half of each id: a file that has it. Where two halves are equal by chance, a family is larger than it need
-    /// be.
+    /// By half of an id of the part at hand: a file that has it.
     seen: IdMap<u64, u32>,
 }
 
 impl Kinship {
-    /// Takes down all by which a file may be known to another: sessions, agents, records, messages and calls.
-    fn meet_all(&mut self, file: u32, source: &SourceTimeline) {
-        let TimelineRows { chains, sessions, agents, stated_costs, records, outside, blocks, .. } = &source.file.rows;
-        self.meet(file, &source.key);
-        // Files that name no session may speak of the same agents.
-        chains.iter().for_each(|key| self.meet(file, &key.session));
-        let named = chains.iter().map(|key| &key.agent).chain(sessions.iter().map(|row| &row.id));
-        let named = named.chain(agents.iter().flat_map(|row| [&row.agent, &row.session]));
-        let named = named.chain(stated_costs.iter().map(|row| &row.session)).chain(outside);
-        let answers = records.iter().filter_map(|row| match &row.kind {
-            RecordKind::Answer(answer) => Some(&answer.message),
-            _ => None,
-        });
-        let named = named.chain(records.iter().map(|row| &row.id)).chain(answers);
-        let named = named.chain(blocks.iter().map(|row| &row.call));
-        named.filter(|id| id.is_some()).for_each(|id| self.meet(file, id));
-    }
-
-    fn meet(&mut self, file: u32, id: &Id) {
-        let half = id.0.first_chunk().map_or(0, |half| u64::from_le_bytes(*half));
+    fn meet(&mut self, file: u32, half: u64) {
         let other = *self.seen.entry(half).or_insert(file);
         if other != file {
             let [one, other] = [self.first(file), self.first(other)];
