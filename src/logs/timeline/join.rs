@@ -49,13 +49,13 @@ pub(super) fn join(mut timelines: Vec<Timeline>) -> Timeline {
     order.iter().for_each(|&(_, _, part, session)| parts[part].place(session, &mut end));
     let (mut out, mut words) = (with_room(&end), WordList::default());
     words.reserve(parts.iter().map(|part| part.from.words.rows().len()).sum());
-    for part in &mut parts {
-        part.words = words.end();
-        words.append(std::mem::take(&mut part.from.words));
-    }
     let some = order.len().div_ceil(TIMES_GIVEN_BACK);
     for (number, (_, _, part, session)) in (0..).zip(order) {
         let part = &mut parts[part];
+        if session == 0 {
+            part.words = words.end();
+            words.append(std::mem::take(&mut part.from.words));
+        }
         part.hand_over(session, number, &mut out);
         if session as usize + 1 == part.from.sessions.len() {
             part.finish(&mut out);
@@ -94,7 +94,7 @@ struct Part {
     begins: Vec<Places>,
     /// Where they begin in the whole.
     goes: Vec<Places>,
-    /// Words of the parts before.
+    /// Words of the parts that were begun before.
     words: u32,
 }
 
