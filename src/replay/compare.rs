@@ -30,7 +30,7 @@ impl<'s> ReplayGrid<'s> {
         let Scenarios { model, reaches, .. } = scenarios;
         let question = format!("sweep {settings:?} {model:?} {reaches:?}");
         let cells = input.remember(&question, |input| {
-            let source = ReplayInput::new(model.as_deref(), input)?;
+            let source = ReplayInput::last(model.as_deref(), input)?;
             let both = |settings: &&Settings| {
                 let published = Scenario::new(settings, &source.tape, ReplayOptions::arm(false));
                 let extended = published.with_options(settings, ReplayOptions::arm(true));

@@ -38,10 +38,19 @@ pub struct ReplayInput {
 impl ReplayInput {
     /// Lays out what the input holds; with a model, as if that one had answered in every session.
     pub fn new(model: Option<&str>, input: &mut Input) -> Result<Self> {
+        Self::without(Input::let_go_of_rows, model, input)
+    }
+
+    /// The same for whoever asks nothing more about calls: without a lake they would be read again.
+    pub fn last(model: Option<&str>, input: &mut Input) -> Result<Self> {
+        Self::without(Input::let_go_of_calls, model, input)
+    }
+
+    fn without(let_go: fn(&mut Input), model: Option<&str>, input: &mut Input) -> Result<Self> {
         let (mut history, names) = input.named_history();
         let window = input.window.clone();
         let repeats = totals::repeats(input.corpus(), window);
-        input.let_go_of_rows();
+        let_go(input);
         let models = match model {
             Some(model) => vec![model.to_owned(); history.sessions.len()],
             None => sessions::models_of_sessions(&history, &names),

@@ -26,18 +26,19 @@ pub const PUBLISHED: &str = "published";
 pub const EXTENDED: &str = "extended";
 
 /// One report per configuration, from the lake if they were made before; else `source` is what they were made from. Projects
-/// have their pseudonyms in place of names.
+/// have their pseudonyms in place of names. `lay_out` is [`ReplayInput::new`] or [`ReplayInput::last`].
 pub fn reports(
     scenarios: &Scenarios,
     input: &mut Input,
     source: &mut Option<ReplayInput>,
+    lay_out: fn(Option<&str>, &mut Input) -> Result<ReplayInput>,
 ) -> Result<Vec<ReplayReport>> {
     let Scenarios { model, reaches, .. } = scenarios;
     let settings: Vec<_> = scenarios.cells.iter().map(|cell| &cell.settings).collect();
     let paper = crate::replay::savings::paper_claim(&input.data)?;
     let question = format!("replay {settings:?} {model:?} {paper:?} {reaches:?}");
     input.remember(&question, |input| {
-        let source = source.insert(ReplayInput::new(model.as_deref(), input)?);
+        let source = source.insert(lay_out(model.as_deref(), input)?);
         Ok(input.pool.install(|| settings.iter().map(|settings| report(source, settings, reaches)).collect()))
     })
 }

@@ -139,7 +139,8 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
         return compare::sweep(args, &scenarios, &mut input, context).map(|()| Exit::Done);
     }
     let mut source = None;
-    let mut reports = study::reports(&scenarios, &mut input, &mut source)?;
+    let lay_out = if asks_worth { ReplayInput::new } else { ReplayInput::last };
+    let mut reports = study::reports(&scenarios, &mut input, &mut source, lay_out)?;
     name_projects(&mut reports, &args.asked.output, &input, &context.pseudonyms);
     input.tell(&args.asked.output, context)?;
     tell(&scenarios, &args.asked.output, context)?;

@@ -375,7 +375,7 @@ impl Input {
     }
 
     /// Drops all but the sessions, also if the logs would have to be read again for the rest.
-    pub(super) fn let_go_of_calls(&mut self) {
+    pub fn let_go_of_calls(&mut self) {
         self.let_go_of_rows();
         let Some(corpus) = self.corpus.as_mut().filter(|_| !self.listing.stdin) else { return };
         for SourceRows { rows, .. } in &mut corpus.files {
