@@ -4,7 +4,6 @@ use serde::{Deserialize, Serialize};
 
 use crate::cost::findings::BillEvidence;
 use crate::cost::findings::thresholds::TriedSetting;
-use crate::whatif::report::PolicyReport;
 use crate::whatif::sim::cells::{Cell, correct};
 use crate::whatif::sim::figures::CostVerdict;
 
@@ -25,10 +24,9 @@ pub struct Loser {
 
 /// What would have cost more, beyond chance and the error of the simulation; the most expensive first.
 pub fn losers(evidence: &BillEvidence<'_>) -> Vec<Loser> {
-    let replayed = |report: &PolicyReport| report.whole.clone().filter(|_| report.not_estimated.is_none());
     let replays = evidence.thresholds.tried.iter().zip(evidence.replays);
     let mut tried: Vec<(&TriedSetting, Cell)> =
-        replays.filter_map(|(tried, report)| Some((tried, replayed(report)?))).collect();
+        replays.filter_map(|(tried, whole)| Some((tried, whole.clone()?))).collect();
     correct(tried.iter_mut().map(|(_, cell)| cell), &evidence.workload.cells);
     let lost = tried.iter().filter(|(_, cell)| cell.verdict == CostVerdict::MoreExpensive);
     let mut losers: Vec<Loser> = lost.filter_map(|(tried, cell)| loser(tried, cell)).collect();

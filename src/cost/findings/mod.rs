@@ -24,7 +24,7 @@ use crate::logs::timeline::requests::Request;
 use crate::report::numbers::counted;
 use crate::settings::claude::levers::Levers;
 use crate::whatif::client::{LeverStudy, LeverValue, SettingSides, Trial};
-use crate::whatif::report::PolicyReport;
+use crate::whatif::sim::cells::Cell;
 use crate::whatif::sim::cost::{Cost, Spent};
 use crate::whatif::sim::distance::Apart;
 use crate::whatif::sim::figures::{self, Sides};
@@ -45,8 +45,8 @@ pub struct BillEvidence<'e> {
     pub billed_usd: f64,
     /// How far the simulated log is from the bill, by session and model.
     pub apart: &'e BTreeMap<(u32, Sym), Apart>,
-    /// What came of what people try, in the order of the sheet.
-    pub replays: &'e [PolicyReport],
+    /// What came of what people try over all of the logs, in the order of the sheet; none where nothing is estimated.
+    pub replays: &'e [Option<Cell>],
     /// What can be set in Claude Code.
     pub levers: &'e Levers,
     /// What `tune claude-settings` tries.
@@ -211,7 +211,7 @@ pub struct Made {
 pub struct MadeOf {
     /// What the names are: `agent type`, `server`, `hook`, `version`, `model`.
     pub kinds: Vec<&'static str>,
-    sums: BTreeMap<(Vec<String>, (u32, Sym)), FindingSum>,
+    sums: BTreeMap<Vec<String>, BTreeMap<(u32, Sym), FindingSum>>,
 }
 
 /// How often, what it cost, what it would have cost.
@@ -230,7 +230,7 @@ impl MadeOf {
 
     /// Adds what happened under some names: how often, what it cost, what it would have cost.
     pub fn add(&mut self, names: Vec<String>, key: (u32, Sym), count: u64, before: Cost, after: Cost) {
-        let sum = self.sums.entry((names, key)).or_default();
+        let sum = self.sums.entry(names).or_default().entry(key).or_default();
         sum.count += count;
         sum.before += before;
         sum.after += after;
@@ -240,7 +240,8 @@ impl MadeOf {
     pub fn rows(&self, inside: &[(u32, Sym)]) -> Vec<Made> {
         let inside: BTreeSet<&(u32, Sym)> = inside.iter().collect();
         let mut rows: BTreeMap<&Vec<String>, (u64, f64, f64)> = BTreeMap::new();
-        for ((names, _), sum) in self.sums.iter().filter(|((_, key), _)| inside.contains(key)) {
+        let sums = self.sums.iter().flat_map(|(names, sums)| sums.iter().map(move |(key, sum)| (names, key, sum)));
+        for (names, _, sum) in sums.filter(|(_, key, _)| inside.contains(key)) {
             let [before, after] = [sum.before, sum.after].map(|cost| cost.nano_usd as f64 / 1e9);
             let row = rows.entry(names).or_default();
             (row.0, row.1, row.2) = (row.0 + sum.count, row.1 + before, row.2 + before - after);

@@ -30,7 +30,8 @@ use crate::settings::claude::levers::Levers;
 use crate::whatif::chosen::{PolicyConfigs, Stack, StackRow};
 use crate::whatif::client::thresholds::{ClientThresholds, Versions};
 use crate::whatif::client::{LeverStudy, LeverTrials, LeverValue};
-use crate::whatif::report::{PolicyReport, SimulationAccuracy};
+use crate::whatif::report::SimulationAccuracy;
+use crate::whatif::sim::cells::Cell;
 use crate::whatif::sim::params::Assigned;
 use crate::whatif::simulation::Simulation;
 use crate::whatif::workload::ShippedWorkload;
@@ -145,7 +146,7 @@ pub fn page(input: &mut Input, is_drawn: bool, now_ms: Millis, paying: PayingRul
         let paying = paying(&study, &workload.cells.resampling, &input.data)?;
         // One by one: a thread that took several at once would be the last to end.
         let tried = thresholds.tried.par_iter().with_max_len(1);
-        let replays: Vec<PolicyReport> =
+        let replays: Vec<Option<Cell>> =
             tried.map(|tried| replay(&simulation, &shipped.configs, tried)).collect::<Result<_>>()?;
         let evidence = BillEvidence {
             workload,
@@ -167,10 +168,11 @@ pub fn page(input: &mut Input, is_drawn: bool, now_ms: Millis, paying: PayingRul
     })
 }
 
-/// One replay, as `devboy what-if` makes it.
-fn replay(simulation: &Simulation<'_>, configs: &PolicyConfigs, tried: &TriedSetting) -> Result<PolicyReport> {
+/// What one replay, as `devboy what-if` makes it, comes to over all of the logs; none where nothing is estimated.
+fn replay(simulation: &Simulation<'_>, configs: &PolicyConfigs, tried: &TriedSetting) -> Result<Option<Cell>> {
     let stack = Stack::parse(&tried.policy)?;
     let settings = tried.set.iter().map(|text| Assigned::parse(text, "findings.toml")).collect::<Result<_>>()?;
     let row = StackRow { name: tried.policy.clone(), stack, settings, is_named: false };
-    simulation.report(&configs.with(&row)?, &row.stack, false)
+    let report = simulation.report(&configs.with(&row)?, &row.stack, false)?;
+    Ok(report.whole.filter(|_| report.not_estimated.is_none()))
 }

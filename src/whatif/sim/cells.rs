@@ -80,6 +80,22 @@ struct Slice {
 
 adds_up!(Slice: sides, apart);
 
+/// What of a policy is in one part: together, and of each session what it cost before and after.
+#[derive(Default)]
+struct Part {
+    all: Slice,
+    sessions: BTreeMap<u32, (Cost, Cost)>,
+}
+
+impl Part {
+    fn add(&mut self, session: u32, slice: &Slice) {
+        self.all += slice;
+        let (before, after) = self.sessions.entry(session).or_default();
+        *before += slice.sides.baseline.cost;
+        *after += slice.sides.policy.cost;
+    }
+}
+
 /// By what a change of cost is judged in parts of the logs.
 #[derive(Clone, Copy)]
 pub struct CellJudge<'a> {
@@ -94,23 +110,23 @@ impl CellJudge<'_> {
     /// The parts of a timeline, each without a correction for the others. Parts that are the whole are left out.
     pub fn cells(&self, timeline: &Timeline, sides: &BTreeMap<(u32, Sym), Sides>) -> Vec<Cell> {
         let places = RequestParts::of(timeline, self.rules);
-        let mut parts: BTreeMap<(&'static str, String), BTreeMap<u32, Slice>> = BTreeMap::new();
+        let mut parts: BTreeMap<(&'static str, String), Part> = BTreeMap::new();
         for ((session, model), slice) in self.slices(sides) {
             for name in places.names(session, model) {
-                *parts.entry(name).or_default().entry(session).or_default() += slice;
+                parts.entry(name).or_default().add(session, &slice);
             }
         }
         let mut kinds: BTreeMap<&'static str, u32> = BTreeMap::new();
         parts.keys().for_each(|(by, _)| *kinds.entry(by).or_default() += 1);
         let divided = parts.into_iter().filter(|((by, _), _)| kinds[by] > 1);
-        divided.filter_map(|((by, name), sessions)| self.cell(by, name, &sessions)).collect()
+        divided.filter_map(|((by, name), part)| self.cell(by, name, &part)).collect()
     }
 
     /// All of the logs as one part; none without cost.
     pub fn whole(&self, sides: &BTreeMap<(u32, Sym), Sides>) -> Option<Cell> {
-        let mut sessions: BTreeMap<u32, Slice> = BTreeMap::new();
-        self.slices(sides).for_each(|((session, _), slice)| *sessions.entry(session).or_default() += slice);
-        let whole = self.cell("all", String::new(), &sessions)?;
+        let mut part = Part::default();
+        self.slices(sides).for_each(|((session, _), slice)| part.add(session, &slice));
+        let whole = self.cell("all", String::new(), &part)?;
         let margin = whole.off_bill.abs().max(self.least);
         Some(Cell { verdict: verdict(whole.change, margin, whole.lower.zip(whole.upper)), ..whole })
     }
@@ -120,12 +136,10 @@ impl CellJudge<'_> {
         sides.iter().map(move |(key, sides)| (*key, Slice { sides: *sides, apart: apart(key) }))
     }
 
-    fn cell(&self, by: &'static str, name: String, sessions: &BTreeMap<u32, Slice>) -> Option<Cell> {
-        let all: Slice = sessions.values().copied().sum();
+    fn cell(&self, by: &'static str, name: String, Part { all, sessions }: &Part) -> Option<Cell> {
         let change = all.sides.change()?;
         let in_money = all.sides.baseline.cost.nano_usd > 0;
-        let pairs = sessions.values().map(|slice| (slice.sides.baseline.cost, slice.sides.policy.cost));
-        let pairs = measured(pairs, in_money);
+        let pairs = measured(sessions.values().copied(), in_money);
         let off_bill = all.apart.error();
         let margin = off_bill.abs().max(self.least);
         let drawn = self.rules.drawn(&pairs);
