@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::base::error::{Error, Result};
-use crate::base::pseudonyms::{Pseudonyms, published_tool};
+use crate::base::pseudonyms::Pseudonyms;
 use crate::base::visible::{Shown as _, visible};
 use crate::replay::report::{ReplayArm, ReplayReport};
 use crate::report::numbers::signed;
@@ -37,16 +37,12 @@ const NOTHING_REPLAYED: &str = "nothing was replayed: nothing is compared, and n
 #[derive(Serialize, Deserialize, Debug, PartialEq)]
 struct Baseline {
     schema_version: u32,
-    /// Whether endpoints carry the names of MCP servers, as they always did in older files.
-    #[serde(default = "yes")]
-    names: bool,
-    /// Whose pseudonyms they are ([`Pseudonyms::check`]); none in files from before pseudonyms had a secret.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// Whose pseudonyms endpoints carry ([`Pseudonyms::check`]); none where they carry the names of MCP servers.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pseudonyms: Option<String>,
     tokens: String,
     /// Who runs the pipeline.
-    #[serde(default)]
-    reach: Option<String>,
+    reach: String,
     arms: BTreeMap<String, ArmBaseline>,
 }
 
@@ -56,29 +52,6 @@ struct ArmBaseline {
     sent_tokens: u64,
     /// Endpoints with a noticeable share of the tokens.
     endpoints: BTreeMap<String, [u64; 2]>,
-}
-
-/// What a baseline file calls endpoints.
-#[derive(Clone, Copy)]
-enum BaselineNaming<'p> {
-    Real,
-    /// As older files do.
-    Published,
-    Hidden(&'p Pseudonyms),
-}
-
-impl BaselineNaming<'_> {
-    fn of(self, endpoint: &str) -> String {
-        match self {
-            Self::Real => endpoint.to_owned(),
-            Self::Published => published_tool(endpoint),
-            Self::Hidden(names) => names.tool(endpoint),
-        }
-    }
-}
-
-fn yes() -> bool {
-    true
 }
 
 /// One figure before and now, in per cent of its own baseline.
@@ -137,10 +110,7 @@ impl ReplayGate {
             _ if is_empty => gate.notes.push(NOTHING_REPLAYED.to_owned()),
             Some(known) => gate.compare(&known, report, names)?,
             None => {
-                let now = Baseline::of(
-                    report,
-                    if asked.is_named { BaselineNaming::Real } else { BaselineNaming::Hidden(names) },
-                );
+                let now = Baseline::of(report, (!asked.is_named).then_some(names));
                 let text = serde_json::to_string_pretty(&now).expect("a baseline prints") + "\n";
                 write_output(path, text)?;
                 gate.written = true;
@@ -151,13 +121,9 @@ impl ReplayGate {
 
     /// Both sides call endpoints by what the file calls them; people are told the names of this replay.
     fn compare(&mut self, before: &Baseline, report: &ReplayReport, names: &Pseudonyms) -> Result<()> {
-        let naming = match &before.pseudonyms {
-            _ if before.names => BaselineNaming::Real,
-            None => BaselineNaming::Published,
-            Some(_) => BaselineNaming::Hidden(names),
-        };
-        let now = Baseline::of(report, naming);
-        if before.pseudonyms.is_some() && before.pseudonyms != now.pseudonyms {
+        let hidden = before.pseudonyms.is_some().then_some(names);
+        let now = Baseline::of(report, hidden);
+        if before.pseudonyms != now.pseudonyms {
             self.notes.push(
                 "MCP servers in the baseline are named by another secret, and are not compared one by one; \
                  DEVBOY_TEAM_SECRET gives all who run this gate the same"
@@ -165,13 +131,12 @@ impl ReplayGate {
             );
         }
         let groups = report.arms.iter().flat_map(|arm| &arm.endpoints);
-        let shown: BTreeMap<String, &String> = groups.map(|group| (naming.of(&group.name), &group.name)).collect();
+        let shown: BTreeMap<String, &String> = groups.map(|group| (called(&group.name, hidden), &group.name)).collect();
         if before.tokens != now.tokens {
             self.notes.push(format!("tokens were counted by {}, now by {}", before.tokens, now.tokens));
         }
-        if let Some(reach) = before.reach.as_ref().filter(|_| before.reach != now.reach) {
-            let by = now.reach.as_deref().unwrap_or_default();
-            self.notes.push(format!("the baseline is about a {reach}, this replay about a {by}"));
+        if before.reach != now.reach {
+            self.notes.push(format!("the baseline is about a {}, this replay about a {}", before.reach, now.reach));
         }
         for (name, before) in &before.arms {
             let Some(now) = now.arms.get(name) else {
@@ -276,17 +241,13 @@ impl ReplayGate {
 }
 
 impl Baseline {
-    fn of(report: &ReplayReport, naming: BaselineNaming<'_>) -> Self {
-        let arms = report.arms.iter().map(|arm| (arm.name.clone(), ArmBaseline::of(arm, naming))).collect();
-        let reach = Some(report.reach.clone());
-        let pseudonyms = if let BaselineNaming::Hidden(names) = naming { Some(names.check()) } else { None };
+    fn of(report: &ReplayReport, hidden: Option<&Pseudonyms>) -> Self {
         Self {
             schema_version: SCHEMA_VERSION,
-            names: matches!(naming, BaselineNaming::Real),
-            pseudonyms,
+            pseudonyms: hidden.map(Pseudonyms::check),
             tokens: report.counters(),
-            reach,
-            arms,
+            reach: report.reach.clone(),
+            arms: report.arms.iter().map(|arm| (arm.name.clone(), ArmBaseline::of(arm, hidden))).collect(),
         }
     }
 
@@ -316,6 +277,11 @@ fn nothing_to_compare(path: &Path) -> Error {
     Error::failed(format!("{} holds no figures that this replay could be compared with", path.shown())).hint(RENEWED)
 }
 
+/// What a baseline file calls an endpoint.
+fn called(endpoint: &str, hidden: Option<&Pseudonyms>) -> String {
+    hidden.map_or_else(|| endpoint.to_owned(), |names| names.tool(endpoint))
+}
+
 /// Whether a text was once written as a baseline, of whatever schema: nothing else is ever replaced.
 fn is_baseline(text: &str) -> bool {
     let written: Option<Value> = serde_json::from_str(text).ok();
@@ -323,12 +289,12 @@ fn is_baseline(text: &str) -> bool {
 }
 
 impl ArmBaseline {
-    fn of(arm: &ReplayArm, naming: BaselineNaming<'_>) -> Self {
+    fn of(arm: &ReplayArm, hidden: Option<&Pseudonyms>) -> Self {
         let whole = arm.total.baseline();
         let mut endpoints: BTreeMap<String, [u64; 2]> = BTreeMap::new();
         for group in &arm.endpoints {
             // Two names may have one pseudonym.
-            let [baseline, sent] = endpoints.entry(naming.of(&group.name)).or_default();
+            let [baseline, sent] = endpoints.entry(called(&group.name, hidden)).or_default();
             *baseline += group.tally.baseline();
             *sent += group.tally.sent();
         }
