@@ -32,7 +32,7 @@ pub struct JournalEntry {
     /// What was written; none: the configuration of the pipeline.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub target: Option<String>,
-    /// Of Claude Code's settings: whose sessions they reach; none in entries of earlier versions.
+    /// Of Claude Code's settings: whose sessions they reach.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reach: Option<SettingsReach>,
     /// What the rules read; none for an undo.

@@ -374,17 +374,10 @@ impl SettingsReach {
         }
     }
 
-    /// That of what an entry of the journal is about. Entries of earlier versions do not say it: there the place of the file does.
+    /// That of what an entry of the journal is about.
     pub fn of_entry(entry: &JournalEntry, places: &ClaudePlaces) -> Self {
         let is_users = places.file(SettingsScope::User).is_some_and(|path| name_of(&path) == entry.config);
-        let path = Path::new(&entry.config);
-        let project = || path.parent().filter(|parent| parent.ends_with(".claude"))?.parent().map(project_id);
-        match (is_users, entry.reach, project()) {
-            (true, ..) | (false, None, None) => Self::All,
-            (false, Some(reach), _) => reach,
-            (false, None, Some(project)) if path.ends_with("settings.local.json") => Self::Repository(project),
-            (false, None, Some(project)) => Self::Directory(project),
-        }
+        entry.reach.filter(|_| !is_users).unwrap_or(Self::All)
     }
 
     /// The projects that settings reach; none: all.
