@@ -724,16 +724,14 @@ impl StoredFiles {
     }
 }
 
-/// Pseudonyms of a root: as it was named, with and without a separator at its end, and with its links resolved.
-pub type RootNames = [Id; 3];
+/// Pseudonyms of a root: as it was named, without a separator at its end, and with its links resolved.
+pub type RootNames = [Id; 2];
 
 /// The names of a root that was found at `place`, which is empty if it is no longer there.
 pub fn root_names(path: &Path, place: &Path) -> RootNames {
-    let absolute = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
-    // A separator at the end says nothing, though older lakes have it.
-    let named: PathBuf = absolute.components().collect();
+    let named: PathBuf = std::path::absolute(path).unwrap_or_else(|_| path.to_owned()).components().collect();
     let place = if place.as_os_str().is_empty() { named.as_path() } else { place };
-    [absolute.as_path(), named.as_path(), place].map(|path| Id::pseudonym(path.as_os_str().as_encoded_bytes()))
+    [named.as_path(), place].map(|path| Id::pseudonym(path.as_os_str().as_encoded_bytes()))
 }
 
 /// Worker threads; all cores unless told otherwise.
