@@ -288,6 +288,6 @@ fn names_of_servers_leave_the_machine_as_pseudonyms_only() {
         home.run_into(&["mine", "fingerprints", "--from-telemetry", "--format", form, "-q"], &mut out);
         assert!(!out.is_empty() && memchr::memmem::find(&out, b"gitlab").is_none(), "{form}");
     }
-    let live = home.run(&["mine", "fingerprints", "--from-telemetry", "--live-names", "--format", "csv"]);
+    let live = home.run(&["mine", "fingerprints", "--from-telemetry", "--names", "--format", "csv"]);
     assert!(live.out.contains("mcp__gitlab__get_issues"));
 }

@@ -386,7 +386,7 @@ fn what_fewer_than_k_sessions_did_and_names_of_servers_do_not_leave() {
         }
     }
     assert!(!run(&home, &["mine", "edges"], &["--format", "csv"]).contains("secretserver"));
-    assert!(run(&home, &["mine", "edges", "--live-names"], &["--format", "csv"]).contains("mcp__secretserver__look"));
+    assert!(run(&home, &["mine", "edges", "--names"], &["--format", "csv"]).contains("mcp__secretserver__look"));
     let patterns = |more: &[&str]| home.json(&[&["mine", "patterns"], more].concat());
     let (all, few) = (patterns(&[]), patterns(&["--k-anonymity", "1000"]));
     assert_eq!((all["patterns"].as_array().unwrap().len(), &all["left_out"]), (9, &json!(0)), "{all:#}");

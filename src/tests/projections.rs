@@ -168,13 +168,13 @@ fn report(home: &Home, more: &[&str]) -> Value {
 #[test]
 fn the_command_finds_the_links_in_every_form_and_with_any_number_of_threads() {
     let home = planted_home(5, 60);
-    let rows = report(&home, &["--live-names"]);
+    let rows = report(&home, &["--names"]);
     let found = rows.as_array().unwrap().iter().filter(|row| row["held"].is_null());
     let names = |row: &Value| ["from", "extractor", "to", "argument"].map(|key| row[key].as_str().unwrap().to_owned());
     let expected = LINKS.map(|(from, extractor, to, argument)| [from, extractor, to, argument].map(str::to_owned));
     assert_eq!(found.map(names).collect::<BTreeSet<_>>(), BTreeSet::from(expected));
     for threads in ["1", "4"] {
-        assert_eq!(report(&home, &["--live-names", "--no-lake", "--threads", threads]), rows);
+        assert_eq!(report(&home, &["--names", "--no-lake", "--threads", threads]), rows);
     }
     for form in ["table", "csv", "md", "parquet"] {
         let path = home.path(&format!("out.{form}"));

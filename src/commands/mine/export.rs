@@ -148,7 +148,7 @@ pub struct ExportArgs {
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
     /// Show the names of MCP servers in place of pseudonyms, and places on disk, which are left out otherwise.
-    #[arg(long, alias = "live-names")]
+    #[arg(long)]
     pub names: bool,
     /// Colours of diffs.
     #[arg(long, value_enum, default_value_t)]
