@@ -13,7 +13,7 @@ use crate::whatif::history_trim::conversation::{Conversation, MessageReading, Tr
 use crate::whatif::history_trim::outcome::{
     BreakCause, BreakCount, Edits, MessageAgeRow, Role, TrimCosts, TrimOutcome, TrimReport,
 };
-use crate::whatif::history_trim::params::{CutStyle, Exchanges, TrimSource};
+use crate::whatif::history_trim::params::{CutStyle, TrimSource};
 use crate::whatif::history_trim::plan::{Caps, cap_at, kept_chars, units};
 use crate::whatif::history_trim::plan::{Memory, MessageFate, TrimPlan};
 use crate::whatif::history_trim::{HistoryTrim, HistoryTrimThresholds, Params, TrimRule, tables};
@@ -649,17 +649,13 @@ fn blocks_become_messages_as_a_router_sees_them() {
         log.result(400).injected(80).result(800).human(20).media().ask(0, 1, 1);
     });
     timeline.blocks[10].record = timeline.blocks[9].record;
-    let read = |exchanges| {
+    let read = |counts_user_role| {
         let mut conversation = Conversation::default();
-        let reading = MessageReading {
-            timeline: &timeline,
-            sizes: size_rules(),
-            counts_user_role: exchanges == Exchanges::UserRole,
-        };
+        let reading = MessageReading { timeline: &timeline, sizes: size_rules(), counts_user_role };
         conversation.follow(&reading, &contexts(&timeline)[1].1.items, 0);
         conversation.messages
     };
-    let messages = read(Exchanges::Human);
+    let messages = read(false);
     let seen: Vec<_> =
         messages.iter().map(|it| (it.role, it.id, it.items.clone(), it.text_chars, it.is_string)).collect();
     // The residual of the first request is the first item of all.
@@ -678,7 +674,7 @@ fn blocks_become_messages_as_a_router_sees_them() {
     assert!(messages[1].has_thinking && messages[1].calls_tools && !messages[1].has_id && messages[2].has_id);
     let exchanges = |all: &[TrimMessage]| all.iter().filter(|it| it.is_exchange).map(|it| it.id).collect::<Vec<_>>();
     assert_eq!(exchanges(&messages), [0, 9]);
-    assert_eq!(exchanges(&read(Exchanges::UserRole)), [0, 7, 9]);
+    assert_eq!(exchanges(&read(true)), [0, 7, 9]);
 }
 
 #[test]
@@ -921,20 +917,17 @@ fn told_by(steps: &[Step]) -> Timeline {
 
 fn any_knobs() -> impl Strategy<Value = Params> {
     let numbers = (0..6_u32, 0..4_u32, prop_oneof![1..3_000_u32, 3_000..40_000_u32, Just(UNLIMITED)], 0..3_u32);
-    let switches = (any::<bool>(), any::<bool>(), any::<bool>(), any::<bool>(), any::<bool>());
-    (numbers, switches).prop_map(|((keep, chained, budget, own_cap), (sane, thinking, tail, all_users, skips))| {
-        Params {
-            keep_recent_exchanges: keep,
-            keep_recent_user_turns_in_chained_tool_calls: chained,
-            max_history_tokens: budget,
-            old_message_max_tokens: [0, 1, 40][own_cap as usize],
-            fidelity: if sane { TrimSource::Sane } else { TrimSource::Upstream },
-            trim_thinking: thinking,
-            cut: if tail { CutStyle::HeadTail } else { CutStyle::Head },
-            exchanges: if all_users { Exchanges::UserRole } else { Exchanges::Human },
-            skip_router_on_tool_results: skips,
-            ..sheet().params.clone()
-        }
+    let switches = (any::<bool>(), any::<bool>(), any::<bool>(), any::<bool>());
+    (numbers, switches).prop_map(|((keep, chained, budget, own_cap), (sane, thinking, tail, skips))| Params {
+        keep_recent_exchanges: keep,
+        keep_recent_user_turns_in_chained_tool_calls: chained,
+        max_history_tokens: budget,
+        old_message_max_tokens: [0, 1, 40][own_cap as usize],
+        fidelity: if sane { TrimSource::Sane } else { TrimSource::Upstream },
+        trim_thinking: thinking,
+        cut: if tail { CutStyle::HeadTail } else { CutStyle::Head },
+        skip_router_on_tool_results: skips,
+        ..sheet().params.clone()
     })
 }
 

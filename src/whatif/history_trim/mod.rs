@@ -343,7 +343,6 @@ const TRIMMING: &[&str] = &[
     "sticky",
     "sticky_step",
     "segment",
-    "exchanges",
     "instruction_tokens",
 ];
 

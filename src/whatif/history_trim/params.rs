@@ -42,7 +42,6 @@ pub struct Params {
     pub sticky_step: u32,
     /// Where a history begins anew.
     pub segment: SegmentRule,
-    pub exchanges: Exchanges,
     /// Tokens of the static prefix that are instruction messages.
     pub instruction_tokens: u32,
 }
@@ -74,31 +73,15 @@ pub enum SegmentRule {
     RespectCompaction,
 }
 
-/// What an exchange is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Exchanges {
-    /// What the rule takes for one: the router every message with the role of the user, the mended rule a person's.
-    ByFidelity,
-    /// A message in which a person wrote.
-    Human,
-    /// Every message with the role of the user.
-    UserRole,
-}
-
 impl Params {
     /// Whether anything is done at all.
     pub fn is_on(&self) -> bool {
         self.enabled.unwrap_or(self.history_trimming)
     }
 
-    /// Whether every message with the role of the user is an exchange.
+    /// Whether every message with the role of the user is an exchange, as the router counts, or only a person's.
     pub fn counts_user_role(&self) -> bool {
-        match self.exchanges {
-            Exchanges::ByFidelity => self.fidelity == TrimSource::Upstream,
-            Exchanges::Human => false,
-            Exchanges::UserRole => true,
-        }
+        self.fidelity == TrimSource::Upstream
     }
 
     /// Whether requests that continue a chain of tool calls have a boundary and a budget of their own.
