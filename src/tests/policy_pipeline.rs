@@ -1,7 +1,5 @@
 //! The pipeline among policies, on stories told by hand: what is shortened, what hints may point at, and what stays.
 
-use std::collections::BTreeMap;
-
 use proptest::prelude::*;
 
 use super::plain_driver::{Sent as Seen, blocks, send};
@@ -68,7 +66,7 @@ impl Stage for Before {
 fn run(timeline: &Timeline, params: Params, sent: &[SentResult], from: u32, gone: &[u32]) -> (Vec<Seen>, Shortened) {
     let (pipeline, journal) = Pipeline::new(timeline, params, sent.into(), &rules());
     let seen = send(timeline, &mut Before { pipeline, from, gone: gone.to_vec() });
-    (seen, outcome(timeline, &BTreeMap::new(), &journal).all)
+    (seen, outcome(&journal))
 }
 
 fn tokens(view: &ContextView, block: u32) -> u32 {
@@ -98,23 +96,6 @@ fn text_is_shortened_in_proportion_and_framing_is_not() {
     assert_eq!(sum, expected, "each result counts once, however many requests carry it");
     let hints: Vec<usize> = seen.iter().map(|seen| seen.aside.hints.len()).collect();
     assert_eq!(hints, [0, 0, 1, 1], "told for every context that carries it");
-}
-
-#[test]
-fn a_tool_that_was_renamed_has_one_row() {
-    let mut log = Story::new();
-    log.session("a", "/p").human(10).ask(0, 1_000, 1);
-    for tool in ["Task", "Agent", "Read"] {
-        log.calls(tool, "", 5).result(1_000).ask(1_000, 10, 1);
-    }
-    let timeline = log.done();
-    let sent: Vec<SentResult> = (0..3).map(|call| encoded(call, 60)).collect();
-    let (mut stage, journal) = Pipeline::new(&timeline, KNOBS, sent.into(), &rules());
-    send(&timeline, &mut stage);
-    let aliases = BTreeMap::from([("Task".to_owned(), "Agent".to_owned())]);
-    let tools = outcome(&timeline, &aliases, &journal).tools;
-    let results: Vec<(&str, u64)> = tools.iter().map(|(name, tool)| (name.as_str(), tool.results)).collect();
-    assert_eq!(results, [("Agent", 2), ("Read", 1)]);
 }
 
 #[test]

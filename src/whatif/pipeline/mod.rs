@@ -9,15 +9,12 @@
 
 pub mod replayed;
 
-use std::cmp::Reverse;
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
 use crate::logs::timeline::requests::{BlockKind, NONE, Timeline};
 use crate::report::numbers::{counted, percent_of, thousands};
-use crate::report::table::{Table, TableBuilder};
 use crate::whatif::sim::breakage::detect::Hint;
 use crate::whatif::sim::sizes::SizeRules;
 use crate::whatif::sim::view::{
@@ -234,38 +231,20 @@ fn all_stood(moment: &RequestMoment<'_>, view: &ContextView) -> bool {
     })
 }
 
-/// Sums up what a stage wrote down. A result that stands in several chains (a fork) counts once. `aliases` are older names of
-/// tools and their present ones.
-pub fn outcome(
-    timeline: &Timeline,
-    aliases: &BTreeMap<String, String>,
-    journal: &StageJournal<FirstShown>,
-) -> PipelineOutcome {
+/// Sums up what a stage wrote down. A result that stands in several chains (a fork) counts once.
+pub fn outcome(journal: &StageJournal<FirstShown>) -> Shortened {
     let mut entries = journal.take();
     entries.dedup_by_key(|entry| entry.block);
-    let mut found = PipelineOutcome::default();
+    let mut sum = Shortened::default();
     for entry in entries {
-        let call = timeline.blocks[entry.block as usize].call;
-        let logged = timeline.names.text(timeline.calls[call as usize].tool);
-        let tool = aliases.get(logged).map_or(logged, String::as_str);
-        for sum in [&mut found.all, found.tools.entry(tool.to_owned()).or_default()] {
-            sum.results += 1;
-            sum.shortened += u64::from(entry.saved > 0);
-            sum.hints += u64::from(entry.is_hint);
-            sum.hints_held += u64::from(entry.is_held);
-            sum.tokens += u64::from(entry.tokens);
-            sum.tokens_saved += u64::from(entry.saved);
-        }
+        sum.results += 1;
+        sum.shortened += u64::from(entry.saved > 0);
+        sum.hints += u64::from(entry.is_hint);
+        sum.hints_held += u64::from(entry.is_held);
+        sum.tokens += u64::from(entry.tokens);
+        sum.tokens_saved += u64::from(entry.saved);
     }
-    found
-}
-
-/// All results.
-#[derive(Clone, PartialEq, Eq, Default, Debug, Serialize)]
-pub struct PipelineOutcome {
-    #[serde(flatten)]
-    pub all: Shortened,
-    pub tools: BTreeMap<String, Shortened>,
+    sum
 }
 
 /// Results, each counted once, when it first stood in a context.
@@ -296,8 +275,7 @@ pub fn notes(unstudied: u64) -> Vec<String> {
 }
 
 /// What became of the results.
-pub fn summary(found: &PipelineOutcome) -> Vec<String> {
-    let found = &found.all;
+pub fn summary(found: &Shortened) -> Vec<String> {
     let mut lines = vec![format!(
         "{} of {} sent in fewer tokens ({} of them as hints): {} of their {} tokens, {}",
         thousands(found.shortened),
@@ -314,20 +292,4 @@ pub fn summary(found: &PipelineOutcome) -> Vec<String> {
         ));
     }
     lines
-}
-
-/// The same by tool, those first that got shorter by most tokens; at most `rows` tools.
-pub fn tools(found: &PipelineOutcome, rows: usize) -> Table {
-    let mut tools: Vec<(&String, &Shortened)> = found.tools.iter().collect();
-    tools.sort_by_key(|(name, tool)| (Reverse(tool.tokens_saved), Reverse(tool.tokens), *name));
-    TableBuilder::of(tools.into_iter().take(rows))
-        .text("tool", |(name, _)| (*name).clone())
-        .count("results", |(_, tool)| tool.results)
-        .count("shorter", |(_, tool)| tool.shortened)
-        .count("hints", |(_, tool)| tool.hints)
-        .count("held", |(_, tool)| tool.hints_held)
-        .count("tokens", |(_, tool)| tool.tokens)
-        .count("saved", |(_, tool)| tool.tokens_saved)
-        .number("share", |(_, tool)| percent_of(tool.tokens_saved, tool.tokens))
-        .table()
 }

@@ -6,7 +6,6 @@
 //! A result that is sent in fewer tokens is written to the cache once and read from it many times, so that a share of
 //! tool-response tokens says little about the bill.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde_json::{Value, json};
@@ -22,15 +21,12 @@ use crate::replay::{ReplayOptions, Scenario, SentAs, TapeEntry, replay_each};
 use crate::report::numbers::{percent, usd};
 use crate::settings::Settings;
 use crate::whatif::chosen::{Policy, PolicyConfigs, PolicyEntry};
-use crate::whatif::pipeline::{Formats, Params, Pipeline, Points, SentResult, notes, outcome, summary, tools};
+use crate::whatif::pipeline::{Formats, Params, Pipeline, Points, SentResult, notes, outcome, summary};
 use crate::whatif::sim::bill::Blind;
 use crate::whatif::sim::cost::Cost;
 use crate::whatif::sim::simulator::{SimulatedRun, Simulator};
 use crate::whatif::simulation::{Finished, PolicyShare, Ready, Simulation};
 use crate::whatif::workload::{Workload, cache_rules};
-
-/// Tools that a table shows.
-const TOOLS_SHOWN: usize = 12;
 
 /// What the layers sent, by call of the timeline, in either set of formats.
 pub struct ReplayedLayers {
@@ -38,8 +34,6 @@ pub struct ReplayedLayers {
     extended: Arc<[SentResult]>,
     /// Results of deleted logs of which nothing is known but their size.
     unstudied: u64,
-    /// Older names of tools, and their present ones.
-    aliases: BTreeMap<String, String>,
 }
 
 impl ReplayedLayers {
@@ -60,8 +54,7 @@ impl ReplayedLayers {
         let (published, extended) = input.pool.install(|| rayon::join(|| replayed(false), || replayed(true)));
         let unstudied =
             source.tape.responses.iter().filter(|response| response.outcome == TapeEntry::Unstudied).count();
-        let aliases = input.vocabulary.tool_aliases.clone();
-        Self { published: published.into(), extended: extended.into(), unstudied: unstudied as u64, aliases }
+        Self { published: published.into(), extended: extended.into(), unstudied: unstudied as u64 }
     }
 
     /// What was sent in a set of formats.
@@ -124,11 +117,10 @@ fn ready<'s>(simulation: &'s Simulation<'_>, configs: &PolicyConfigs) -> Result<
     let replayed = simulation.replayed.ok_or_else(|| Error::failed("the layers were not replayed here"))?;
     let sent = replayed.of(params.formats);
     let (stage, journal) = Pipeline::new(&simulation.workload.timeline, params, sent, &simulation.workload.sizes.rules);
-    let conclude = move |finished: &Finished<'_>| {
-        let found = outcome(&finished.simulation.workload.timeline, &replayed.aliases, &journal);
+    let conclude = move |_: &Finished<'_>| {
+        let found = outcome(&journal);
         PolicyShare {
             summary: summary(&found),
-            tables: vec![("results by tool".to_owned(), tools(&found, TOOLS_SHOWN))],
             notes: notes(replayed.unstudied),
             details: json!(found),
             ..PolicyShare::default()
