@@ -13,7 +13,7 @@ use crate::whatif::clearing::Micro;
 use crate::whatif::compaction::params::{MicroParams, Params, Real, Style};
 use crate::whatif::compaction::{Compaction, CompactionThresholds, CompactionTrigger};
 use crate::whatif::history_trim::{self as trim, HistoryTrim, HistoryTrimThresholds, TrimRule};
-use crate::whatif::pipeline::{self, ActingLayers, Formats, HintScope, Pipeline, Points, SentResult};
+use crate::whatif::pipeline::{self, Formats, HintScope, Pipeline, Points, SentResult};
 use crate::whatif::prompt_cache::params::CacheRules;
 use crate::whatif::sim::breakage::rows::Break;
 use crate::whatif::sim::breakage::{BreakWatch, BreakageThresholds, Detectors};
@@ -157,8 +157,7 @@ impl Bench {
             SentResult { call, baseline: 100, tokens: 40, points }
         };
         let sent: Vec<SentResult> = answered.map(sent).collect();
-        let params =
-            pipeline::Params { layers: ActingLayers::All, formats: Formats::Extended, partition: HintScope::Virtual };
+        let params = pipeline::Params { formats: Formats::Extended, partition: HintScope::Virtual };
         let (stage, journal) = Pipeline::new(&self.timeline, params, sent.into(), &self.rules);
         Booked::of(stage, journal)
     }

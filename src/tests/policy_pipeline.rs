@@ -5,13 +5,11 @@ use proptest::prelude::*;
 use super::plain_driver::{Sent as Seen, blocks, send};
 use super::timeline_builder::Story;
 use crate::logs::timeline::requests::Timeline;
-use crate::whatif::pipeline::{
-    ActingLayers, Formats, HintScope, Params, Pipeline, Points, SentResult, Shortened, outcome,
-};
+use crate::whatif::pipeline::{Formats, HintScope, Params, Pipeline, Points, SentResult, Shortened, outcome};
 use crate::whatif::sim::sizes::SizeRules;
 use crate::whatif::sim::view::{ContextView, Given, Item, ItemKey, RequestMoment, Stage, StageOutput};
 
-const KNOBS: Params = Params { layers: ActingLayers::All, formats: Formats::Published, partition: HintScope::Virtual };
+const KNOBS: Params = Params { formats: Formats::Published, partition: HintScope::Virtual };
 
 fn rules() -> SizeRules {
     SizeRules::parse(include_str!("../../rules/policies/sizes.toml"), "sizes.toml").unwrap()
@@ -96,15 +94,6 @@ fn text_is_shortened_in_proportion_and_framing_is_not() {
     assert_eq!(sum, expected, "each result counts once, however many requests carry it");
     let hints: Vec<usize> = seen.iter().map(|seen| seen.aside.hints.len()).collect();
     assert_eq!(hints, [0, 0, 1, 1], "told for every context that carries it");
-}
-
-#[test]
-fn hints_alone_leave_every_format_as_it_is() {
-    let timeline = results(&[1_000, 1_000]);
-    let sent = [encoded(0, 60), hint(1, 0)];
-    let (seen, sum) = run(&timeline, Params { layers: ActingLayers::Hints, ..KNOBS }, &sent, u32::MAX, &[]);
-    assert_eq!(tokens(&seen[2].view, 2), 1_000);
-    assert_eq!((sum.shortened, sum.hints), (1, 1));
 }
 
 #[test]

@@ -25,18 +25,9 @@ use crate::whatif::sim::view::{
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Params {
-    pub layers: ActingLayers,
     pub formats: Formats,
     /// What hints may point at.
     pub partition: HintScope,
-}
-
-/// Which layers act.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum ActingLayers {
-    All,
-    Hints,
 }
 
 /// Which formats and references there are.
@@ -149,7 +140,6 @@ impl Pipeline {
         let is_logged = self.params.partition == HintScope::Logged;
         let stands = match sent.points {
             _ if sent.tokens >= sent.baseline => return ResultEnd::AsItIs,
-            Points::Nowhere if self.params.layers == ActingLayers::Hints => return ResultEnd::AsItIs,
             Points::Nowhere => true,
             Points::At(call) => is_logged || stood(moment, view, moment.timeline.calls[call as usize].answered),
             Points::Lines => is_logged || all_stood(moment, view),
