@@ -545,18 +545,18 @@ fn automatic_compactions_are_placed_at_the_request_or_beside_it() {
         stretch(&mut log, contexts);
         log.says(answer).compaction(Asked::Auto, pre_tokens, 40).human(4).ask(0, 30_000, 0);
         let found = placement(&log.done(), &client_knobs(), thresholds);
-        (found.placed.k, found.placed_by_estimate.k, found.placed.n, found.false_firings.k, found.is_met)
+        (found.placed.k, found.placed.n, found.false_firings.k, found.is_met)
     };
     // The last request itself reached the trigger of 167,000: one beside the compaction.
-    assert_eq!(placed(&[90_000, 167_000], 0, None), (1, 1, 1, 0, Some(true)));
+    assert_eq!(placed(&[90_000, 167_000], 0, None), (1, 1, 0, Some(true)));
     // Only its answer of 10,000 characters (3,430 tokens) reaches it.
-    assert_eq!(placed(&[90_000, 164_000], 10_000, None), (1, 1, 1, 0, Some(true)));
-    assert_eq!(placed(&[90_000, 163_000], 10_000, None), (0, 0, 1, 0, Some(false)));
+    assert_eq!(placed(&[90_000, 164_000], 10_000, None), (1, 1, 0, Some(true)));
+    assert_eq!(placed(&[90_000, 163_000], 10_000, None), (0, 1, 0, Some(false)));
     // What the boundary says of its context goes first.
-    assert_eq!(placed(&[90_000, 163_000], 10_000, Some(167_000)), (1, 0, 1, 0, Some(true)));
-    assert_eq!(placed(&[90_000, 164_000], 10_000, Some(166_999)), (0, 1, 1, 0, Some(false)));
+    assert_eq!(placed(&[90_000, 163_000], 10_000, Some(167_000)), (1, 1, 0, Some(true)));
+    assert_eq!(placed(&[90_000, 164_000], 10_000, Some(166_999)), (0, 1, 0, Some(false)));
     // Reached long before: the rule fires where nothing happened.
-    assert_eq!(placed(&[167_000, 168_000, 169_000], 0, Some(170_000)), (0, 0, 1, 1, Some(false)));
+    assert_eq!(placed(&[167_000, 168_000, 169_000], 0, Some(170_000)), (0, 1, 1, Some(false)));
 }
 
 #[test]
@@ -584,24 +584,8 @@ fn firings_without_a_compaction_are_false_unless_the_window_is_another() {
     log.compaction(Asked::Manual, Some(171_000), 40).human(4).ask(0, 30_000, 0);
     let found = placement(&log.done(), &client_knobs(), CompactionThresholds::shipped());
     assert_eq!((found.false_firings.k, found.false_firings.n), (1, 6));
-    assert_eq!((found.placed.n, found.manual, found.unknown, found.beyond_window), (0, 1, 0, 1));
+    assert_eq!((found.placed.n, found.beyond_window), (0, 1));
     assert_eq!(found.is_met, None, "there is nothing to place");
-}
-
-#[test]
-fn edges_are_listed_by_version_in_order() {
-    let mut log = Story::new();
-    for (session, version, tokens) in [("a", "2.1.29", 167_100), ("b", "2.1.5", 155_031), ("c", "2.1.29", 174_000)] {
-        log.version(version).session(session, "/p");
-        stretch(&mut log, &[90_000, 155_000]);
-        log.compaction(Asked::Auto, Some(tokens), 40).human(4).ask(0, 30_000, 0);
-    }
-    let edges = placement(&log.done(), &client_knobs(), CompactionThresholds::shipped()).edges;
-    let rows: Vec<_> = edges
-        .iter()
-        .map(|edge| (edge.version.as_str(), edge.compactions, edge.tokens_min, edge.tokens_max, edge.trigger_tokens))
-        .collect();
-    assert_eq!(rows, [("2.1.5", 1, 155_031, 155_031, 155_000), ("2.1.29", 2, 167_100, 174_000, 167_000)]);
 }
 
 #[test]

@@ -112,35 +112,15 @@ impl SummariserTokens {
     }
 }
 
-/// Lowest and highest context at which a version compacted by itself.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
-pub struct VersionEdge {
-    pub version: String,
-    /// Automatic compactions that say how large the context was.
-    pub compactions: u64,
-    pub tokens_min: u64,
-    pub tokens_max: u64,
-    /// Where the rule puts the trigger.
-    pub trigger_tokens: u64,
-}
-
 /// Real compactions found again by the rule.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Placement {
     /// Automatic compactions that the rule places at the same request or one beside it, of all.
     pub placed: Share,
-    /// The same without what the boundaries say about their contexts: a lower bound.
-    pub placed_by_estimate: Share,
     /// Firings of the rule without a real compaction beside them, and the requests that they stand against.
     pub false_firings: Share,
-    /// Compactions that a person asked for: no rule places them.
-    pub manual: u64,
-    /// Compactions of which the log does not say who asked.
-    pub unknown: u64,
     /// Chains with contexts past the window: theirs is another one, and they are left out.
     pub beyond_window: u64,
-    /// Bounds of real compactions by version, in order.
-    pub edges: Vec<VersionEdge>,
     /// Whether both bars are met; none without automatic compactions.
     pub is_met: Option<bool>,
 }

@@ -14,9 +14,8 @@ use std::ops::Range;
 
 use crate::base::stats::Share;
 use crate::logs::timeline::requests::{Boundary, NONE, Request, Segment, Timeline, Trigger};
-use crate::logs::trace::compare_versions;
 use crate::whatif::compaction::carry::around;
-use crate::whatif::compaction::outcome::{Placement, RealCompactions, SummariserTokens, VersionEdge};
+use crate::whatif::compaction::outcome::{Placement, RealCompactions, SummariserTokens};
 use crate::whatif::compaction::params::{CompactionThresholds, GrowthThresholds, Params};
 use crate::whatif::sim::breakage::Detectors;
 use crate::whatif::sim::breakage::detect::ShownBlocks;
@@ -104,19 +103,14 @@ pub fn placement(timeline: &Timeline, params: &Params, thresholds: &CompactionTh
     {
         tried.segment(timeline, segment, boundaries.get(&place).copied(), params, thresholds);
     }
-    let who = |trigger| timeline.boundaries.iter().filter(|boundary| boundary.trigger == trigger).count() as u64;
     let placed = Share::new(tried.placed, tried.automatic);
     let false_firings = Share::new(tried.false_firings, tried.requests);
     let is_met = placed.value() * 100.0 >= thresholds.bars.placed_percent
         && false_firings.value() * 100.0 <= thresholds.bars.false_firings_percent;
     Placement {
         placed,
-        placed_by_estimate: Share::new(tried.placed_by_estimate, tried.automatic),
         false_firings,
-        manual: who(Trigger::Manual),
-        unknown: who(Trigger::Unknown),
         beyond_window: chains.iter().filter(|&&beyond| beyond).count() as u64,
-        edges: edges(timeline, params, thresholds),
         is_met: (tried.automatic > 0).then_some(is_met),
     }
 }
@@ -125,7 +119,6 @@ pub fn placement(timeline: &Timeline, params: &Params, thresholds: &CompactionTh
 struct PlacementCounts {
     automatic: u64,
     placed: u64,
-    placed_by_estimate: u64,
     false_firings: u64,
     requests: u64,
 }
@@ -151,11 +144,9 @@ impl PlacementCounts {
         let is_beside = |fired: Option<u32>| fired.is_some_and(|at| end - at <= thresholds.bars.placed_within_requests);
         let automatic = boundary.filter(|boundary| boundary.trigger == Trigger::Auto);
         if let (Some(boundary), Some(last)) = (automatic, segment.requests.clone().last()) {
-            let estimate = grown(timeline, last, &thresholds.client.growth);
-            let placed = |tokens| is_beside(sent.or_else(|| fires(last, tokens).then_some(end)));
+            let tokens = boundary.pre_tokens.unwrap_or_else(|| grown(timeline, last, &thresholds.client.growth));
             self.automatic += 1;
-            self.placed += u64::from(placed(boundary.pre_tokens.unwrap_or(estimate)));
-            self.placed_by_estimate += u64::from(placed(estimate));
+            self.placed += u64::from(is_beside(sent.or_else(|| fires(last, tokens).then_some(end))));
         }
         let is_sent = sent.is_some_and(|at| timeline.request(at).counts());
         self.false_firings += u64::from(is_sent && !(boundary.is_some() && is_beside(sent)));
@@ -180,24 +171,4 @@ fn grown(timeline: &Timeline, request: u32, growth: &GrowthThresholds) -> u64 {
         .map(|call| growth.tokens_per_result + tokens(u64::from(timeline.blocks[call.answered as usize].chars)));
     // The logged output is a lower bound, and so is the text: thinking may be missing.
     request.context() + answer.max(request.usage.output) + results.sum::<u64>()
-}
-
-/// Contexts at automatic compactions by client version.
-fn edges(timeline: &Timeline, params: &Params, thresholds: &CompactionThresholds) -> Vec<VersionEdge> {
-    let mut sizes: BTreeMap<&str, Vec<u64>> = BTreeMap::new();
-    for boundary in timeline.boundaries.iter().filter(|boundary| boundary.trigger == Trigger::Auto) {
-        if let (Some(request), Some(tokens)) = (around(timeline, boundary).0, boundary.pre_tokens) {
-            sizes.entry(timeline.names.text(request.version)).or_default().push(tokens);
-        }
-    }
-    let edge = |(version, sizes): (&str, Vec<u64>)| VersionEdge {
-        version: version.to_owned(),
-        compactions: sizes.len() as u64,
-        tokens_min: sizes.iter().copied().min().unwrap_or_default(),
-        tokens_max: sizes.iter().copied().max().unwrap_or_default(),
-        trigger_tokens: params.trigger_tokens(thresholds, version),
-    };
-    let mut edges: Vec<VersionEdge> = sizes.into_iter().map(edge).collect();
-    edges.sort_by(|a, b| compare_versions(&a.version, &b.version));
-    edges
 }

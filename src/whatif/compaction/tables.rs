@@ -91,7 +91,6 @@ pub fn tables(found: &CompactionReport<'_>, bars: &CompactionBars) -> Vec<(Strin
         ("thresholds: what compacting at another size would cost (log and summarisers)", sweep(&found.sweep)),
         ("compactions of the replay and of the log", both(found)),
         ("how well the rule knows the log's own compactions", checks(found, bars)),
-        ("where automatic compactions began, by client version", edges(&found.placement)),
         ("edits whose source goes when all but the last human turns are cut", risk(&found.edit_ages)),
         ("age of the latest verbatim source of edits, in human turns", ages(&found.edit_ages)),
         (CLEARINGS, clearings(&found.clearings)),
@@ -226,16 +225,6 @@ fn checks(found: &CompactionReport<'_>, bars: &CompactionBars) -> Table {
     let with_one = Share::new(real.rereads.compactions_with_one, real.rereads.compactions);
     row("compactions with such a read", &with_one, elsewhere(bars.with_reread_elsewhere_percent), none());
     table
-}
-
-fn edges(placed: &Placement) -> Table {
-    TableBuilder::of(&placed.edges)
-        .text("version", |edge| edge.version.clone())
-        .count("compactions", |edge| edge.compactions)
-        .count("smallest", |edge| edge.tokens_min)
-        .count("largest", |edge| edge.tokens_max)
-        .count("trigger by rule", |edge| edge.trigger_tokens)
-        .table()
 }
 
 fn risk(ages: &EditAges) -> Table {
