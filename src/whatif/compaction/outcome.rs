@@ -242,8 +242,6 @@ impl ClearingCheck {
 pub struct ClearingsReplayed {
     /// One by one, in the order of the timeline.
     pub checks: Vec<ClearingCheck>,
-    /// Those that cannot be judged, because what they cleared stands in no log.
-    pub not_judged: u64,
     /// Those with equal sets, of the others.
     pub equal: Share,
     /// Whether the bar is met; none without a clearing.

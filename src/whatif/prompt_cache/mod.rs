@@ -33,7 +33,7 @@ use crate::whatif::sim::outcome::{CostComparison, by_session};
 use crate::whatif::sim::params::ReadOnlyWith;
 use crate::whatif::sim::simulator::{SimulatedRun, Simulator};
 use crate::whatif::sim::unlogged::unlogged;
-use crate::whatif::sim::{bill, money, unlogged as unlogged_report};
+use crate::whatif::sim::{bill, unlogged as unlogged_report};
 use crate::whatif::simulation::{Finished, PolicyShare, Ready, Simulation};
 
 /// The sheet `rules/policies/prompt_cache.toml`.
@@ -134,7 +134,6 @@ pub fn run(
         hot_cache: other_models::hot_cache(simulator, &thresholds.router),
         threshold: other_models::threshold(simulator),
         workspace: asks_of_workspace.then(|| other_models::workspace(simulator, &thresholds.workspace)),
-        unpriced_models: money::unpriced_models(simulator.timeline, prices).into_keys().map(str::to_owned).collect(),
         unlisted_minimum: unlisted(simulator.timeline, simulator.cache_rules),
         without_usage: baseline.without_usage,
         compactions: simulator.timeline.boundaries.len() as u64,
@@ -171,7 +170,6 @@ fn arms(
             against: compared.before,
             change_lower,
             change_upper,
-            keep_alive_reads: run.extra.iter().filter(|extra| extra.call.cause == "keep_alive").count() as u64,
             verdict: compared.verdict(error),
             sessions_better: compared.sessions_with(|change| change < 0.0),
             sessions_worse: compared.sessions_with(|change| change > 0.0),

@@ -125,7 +125,7 @@ impl HotCacheRules {
 /// What the router's rule of a hot cache would have said at every request. Its clock is set when a model is first asked and
 /// when the lifetime is over, not at hits: it calls a cache cold that steady traffic keeps warm.
 pub fn hot_cache(simulator: &Simulator<'_>, rules: &HotCacheRules) -> HotCache {
-    let mut found = HotCache { hits_assumed: rules.hits(), multiplier: rules.multiplier(), ..HotCache::default() };
+    let mut found = HotCache { multiplier: rules.multiplier(), ..HotCache::default() };
     let (mut paid, mut uncached) = (0_u128, 0_u128);
     for chain in &simulator.timeline.chains {
         // Age of the stamp, by the clock of the chain.

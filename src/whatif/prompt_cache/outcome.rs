@@ -66,8 +66,6 @@ pub struct CacheArm {
     /// Lower end of the 95 % interval over sessions of the change against it; none with too few sessions.
     pub change_lower: Option<f64>,
     pub change_upper: Option<f64>,
-    /// Reads that only kept a prefix alive.
-    pub keep_alive_reads: u64,
     /// Against the simulated baseline.
     pub verdict: CostVerdict,
     /// Sessions in which it costs less than the baseline.
@@ -202,8 +200,6 @@ pub struct HotCache {
     pub hot: Portion,
     /// Requests that it calls cold although they read from the cache.
     pub cold_but_warm: Portion,
-    /// Requests after which it expects another hit within a lifetime, at the assumed cadence.
-    pub hits_assumed: u64,
     /// Effective price of input in thousandths of a percent of the list price (48,333 for 0.48333).
     pub multiplier: u64,
     /// The same as measured: what all input cost over what it would cost uncached.
@@ -285,8 +281,6 @@ pub struct PromptCache {
     pub threshold: ThresholdModel,
     /// Writes to workspace files, if asked for.
     pub workspace: Option<Workspace>,
-    /// Models without a price.
-    pub unpriced_models: Vec<String>,
     /// Models whose minimum prefix is not known.
     pub unlisted_minimum: Vec<String>,
     pub compactions: u64,
