@@ -181,22 +181,6 @@ fn settings_that_cannot_be_read_are_told_of_in_one_line() {
     assert!(note.len() == 1 && !note[0].contains(['\n', '\\']) && !note[0].contains("hint:"), "{note:?}");
 }
 
-/// Two vocabularies are named where their tokens are held against each other.
-#[test]
-fn a_path_is_compared_with_what_counts_otherwise_by_name() {
-    let home = Home::new();
-    write_fresh(&home, 0..20);
-    let logs = home.path("logs").display().to_string();
-    let against = |variant: &str| {
-        let text = format!("schema_version = 4\n[profiles.tokenizer]\nactive = \"{variant}\"\n");
-        let file = home.write(&format!("{variant}.toml"), text).display().to_string();
-        home.run(&["tune", "search", "--dry-run", "-q", "--input-dir", &logs, "--against", &file]).out
-    };
-    let (same, other) = (against("openai_o200k"), against("openai_cl100k"));
-    assert!(same.contains("on the later sessions\n"), "{same}");
-    assert!(other.contains("on the later sessions (tokens: o200k_base; --against: cl100k_base)"), "{other}");
-}
-
 /// A program that reads the steps finds their columns where there is no step.
 #[test]
 fn without_a_step_the_columns_are_written() {

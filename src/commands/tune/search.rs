@@ -1,7 +1,6 @@
 //! `devboy tune search`: the few changes that save most, looked for in earlier sessions, judged on later ones.
 
 use std::collections::BTreeSet;
-use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use serde_json::json;
@@ -25,7 +24,7 @@ use crate::settings::annotations::Annotations;
 use crate::settings::claude::layers::SettingsLayers;
 use crate::settings::claude::levers::{Levers, SettingsScope};
 use crate::settings::formats::{load_config, vocabularies};
-use crate::settings::{Effective, Settings, SettingsFile, View};
+use crate::settings::{Effective, SettingsFile, View};
 use crate::shell::arguments::Exit;
 use crate::shell::context::Context;
 use crate::shell::window;
@@ -43,9 +42,6 @@ pub struct Args {
     /// Who runs the pipeline: host (results of MCP tools only), hook or gateway (everything).
     #[arg(long, value_name = "NAME", default_value = "host")]
     reach: String,
-    /// Another configuration to be judged on the same later sessions.
-    #[arg(long, value_name = "FILE")]
-    against: Option<PathBuf>,
     /// Stop looking for more steps after so many seconds. Without it the search ends by itself, and its result is the
     /// same on every machine.
     #[arg(long, value_name = "S")]
@@ -61,15 +57,12 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     let path = config_path(args.write.output.as_ref(), context)?;
     let file = load_config(&path, false)?;
     let effective = Effective::resolve(&file)?;
-    let against = args.against.as_ref().map(|path| load_config(path, true)).transpose()?;
-    let against = against.as_ref().map(Effective::resolve).transpose()?.map(|other| other.settings);
-    let configurations = std::iter::once(&effective.settings).chain(&against);
-    let tier = configurations.fold(0, |bits, settings| bits | vocabularies(settings, None));
+    let tier = vocabularies(&effective.settings, None);
     let mut input = args.asked.read_calls(tier, Some(TimelineDetail::default()), context)?;
     let reaches = Reaches::choose(Some(&args.reach), &input.data)?;
     let view = View::of(&file)?;
     let precedence = KeyOwners::load(&input.data, &file, None)?;
-    let searched = Searched { file: &file, view: &view, precedence: &precedence, against: against.as_ref() };
+    let searched = Searched { file: &file, view: &view, precedence: &precedence };
     let found = found(args, &searched, &reaches, &mut input)?;
     let of_client = of_client(&mut input, context)?;
     let settled = settle(&view, &precedence, search::findings(&found, &view)?);
@@ -96,12 +89,10 @@ struct Searched<'a> {
     file: &'a SettingsFile,
     view: &'a View<'a>,
     precedence: &'a KeyOwners,
-    /// Another one, to be judged beside it.
-    against: Option<&'a Settings>,
 }
 
 fn found(args: &Args, searched: &Searched<'_>, reaches: &Reaches, input: &mut Input) -> Result<Search> {
-    let &Searched { file, view, precedence, against } = searched;
+    let &Searched { file, view, precedence } = searched;
     let thresholds = input.data.read(search::SHEET, SearchThresholds::parse)?;
     let later_min = statistics::numbers(&input.data)?.backtest.later_min;
     let make = |input: &mut Input| {
@@ -114,13 +105,13 @@ fn found(args: &Args, searched: &Searched<'_>, reaches: &Reaches, input: &mut In
         let (tape, thresholds) = (&source.tape, &thresholds);
         let (closed, goes_on) = (&closed, &goes_on);
         let search_input = SearchInput { file, tape, began: &began, reach, thresholds, later_min, closed, goes_on };
-        input.pool.install(|| search_input.search(against))
+        input.pool.install(|| search_input.search())
     };
     // What was cut short is no answer to be kept.
     if args.seconds.is_some() {
         return make(input);
     }
-    let question = format!("search {thresholds:?} {} {precedence:?} {against:?} {:?}", file.text, reaches.chosen());
+    let question = format!("search {thresholds:?} {} {precedence:?} {:?}", file.text, reaches.chosen());
     input.remember(&question, make)
 }
 

@@ -100,12 +100,8 @@ pub struct Search {
     pub together: Judged,
     /// The same search as if it had been made earlier: what it found, and what came.
     pub folds: Vec<Fold>,
-    /// Another configuration on the same later sessions.
-    pub against: Option<Judged>,
     /// How tokens are counted, in words.
     pub tokens: String,
-    /// The same under the other configuration.
-    pub against_tokens: Option<String>,
     /// Whether the time was up before the end.
     pub stopped: bool,
 }
@@ -190,8 +186,8 @@ impl SearchInput<'_> {
         Judged { tokens: more.iter().sum(), lower, upper }
     }
 
-    /// Searches; `against` is another configuration to be judged on the same sessions.
-    pub fn search(&self, against: Option<&Settings>) -> Result<Search> {
+    /// Searches.
+    pub fn search(&self) -> Result<Search> {
         let sessions = SessionTape::new(self.tape);
         let now = self.scenario(&what_if(self.file, &[])?);
         let present = sessions.tokens(&now);
@@ -212,10 +208,9 @@ impl SearchInput<'_> {
             looks += path.looks;
             folds.push(self.fold(&walk, &train, next, &path.steps)?);
         }
-        let more = |scenario: &Scenario| self.judged(&sessions.more(&later, &now, &present, scenario));
-        let against = against.filter(|_| is_judged).map(|settings| self.scenario(settings));
         let held: Vec<&ChosenStep> = found.steps.iter().filter(|step| step.holds).collect();
         let changes: Vec<_> = held.iter().map(|step| step.change.clone()).collect();
+        let together = self.scenario(&what_if(self.file, &changes)?);
         Ok(Search {
             earlier: part(&earlier, &present),
             later: part(&later, &present),
@@ -223,12 +218,10 @@ impl SearchInput<'_> {
             candidates: candidates.len() as u64,
             closed,
             looks,
-            together: more(&self.scenario(&what_if(self.file, &changes)?)),
+            together: self.judged(&sessions.more(&later, &now, &present, &together)),
             steps: found.steps.iter().map(|chosen| self.step(chosen)).collect(),
             folds,
-            against: against.as_ref().map(more),
             tokens: now.counted_by(self.tape),
-            against_tokens: against.map(|other| other.counted_by(self.tape)),
             stopped: !(self.goes_on)(),
         })
     }

@@ -71,20 +71,6 @@ pub fn tables(search: &Search, explain: bool) -> Vec<(String, Table)> {
     if !search.steps.is_empty() {
         tables.push((heading, steps(search)));
     }
-    if let Some(other) = &search.against {
-        let mut against = Table::new(&["configuration", "#saves more", "#from", "#to"]);
-        for (name, judged) in [("this path", &search.together), ("--against", other)] {
-            against.row([
-                name.to_owned(),
-                share(judged.tokens as f64, later),
-                share(judged.lower, later),
-                share(judged.upper, later),
-            ]);
-        }
-        let unlike = search.against_tokens.as_ref().filter(|other| **other != search.tokens);
-        let counted = unlike.map(|other| format!(" (tokens: {}; --against: {other})", search.tokens));
-        tables.push((format!("on the later sessions{}", counted.unwrap_or_default()), against));
-    }
     if explain && !search.folds.is_empty() {
         let mut folds = Table::new(&["#known", "#next", "#changes", "#predicted", "#came", "#from", "#to"]);
         for fold in &search.folds {
