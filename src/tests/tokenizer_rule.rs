@@ -30,7 +30,6 @@ fn row(family: &str) -> FamilyRatio {
         counted: [880_000, 890_000],
         chars_per_token: ratio(2.9),
         bytes_per_token: ratio(2.944),
-        chars_per_token_framed: 2.6,
     }
 }
 

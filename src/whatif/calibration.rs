@@ -68,7 +68,7 @@ fn is_in_log(block: &Block) -> bool {
     block.is_counted() && !matches!(block.kind, BlockKind::Media | BlockKind::Thinking)
 }
 
-/// Sums of one session: sizes of text, tokens without and with framing.
+/// Sums of one session: sizes of text, tokens without framing.
 #[derive(Clone, Copy, Default)]
 struct SizeSums {
     increments: u64,
@@ -76,7 +76,6 @@ struct SizeSums {
     bytes: u64,
     counted: [u64; VOCABULARIES.len()],
     tokens: u64,
-    framed: u64,
 }
 
 fn ratios(increments: &[Increment<'_>], rules: &SizeRules) -> Vec<FamilyRatio> {
@@ -91,25 +90,22 @@ fn ratios(increments: &[Increment<'_>], rules: &SizeRules) -> Vec<FamilyRatio> {
             sums.counted.iter_mut().zip(block.tokens).for_each(|(sum, tokens)| *sum += u64::from(tokens));
         }
         sums.tokens += increment.tokens.saturating_sub((framing + rules.framing.increment).round() as u64);
-        sums.framed += increment.tokens;
     }
     by_family.into_iter().map(|(family, sessions)| ratio(family, &sessions.into_values().collect::<Vec<_>>())).collect()
 }
 
 fn ratio(family: &str, sessions: &[SizeSums]) -> FamilyRatio {
     let sum = |of: &dyn Fn(&SizeSums) -> u64| sessions.iter().map(of).sum::<u64>();
-    let (chars, framed) = (sum(&|s| s.chars), sum(&|s| s.framed));
     FamilyRatio {
         family: family.to_owned(),
         increments: sum(&|s| s.increments),
         sessions: sessions.len() as u64,
-        chars,
+        chars: sum(&|s| s.chars),
         bytes: sum(&|s| s.bytes),
         tokens: sum(&|s| s.tokens),
         counted: std::array::from_fn(|place| sum(&|s| s.counted[place])),
         chars_per_token: per_token(sessions, |s| s.chars),
         bytes_per_token: per_token(sessions, |s| s.bytes),
-        chars_per_token_framed: if framed == 0 { 0.0 } else { chars as f64 / framed as f64 },
     }
 }
 
@@ -211,8 +207,6 @@ pub struct FamilyRatio {
     pub chars_per_token: Ratio,
     /// Bytes per token: what a tokenizer profile divides by (`[profiles.tokenizer]`, whose key says characters).
     pub bytes_per_token: Ratio,
-    /// Code points per token with all framing in the tokens: what an increment brings as a whole.
-    pub chars_per_token_framed: f64,
 }
 
 /// Limits of the drift histogram in percent; one more class is beyond the last.
@@ -251,17 +245,12 @@ pub fn families(rows: &[FamilyRatio]) -> Table {
         .number("bytes/token", |row| measured(row.bytes_per_token))
         .number("95 %", |row| interval(row.bytes_per_token))
         .number("chars/token", |row| measured(row.chars_per_token))
-        .number("framed", |row| numbers::known(positive(row.chars_per_token_framed), |value| format!("{value:.3}")))
         .table()
 }
 
 /// A ratio; a dash where there were no tokens.
 fn measured(ratio: Ratio) -> String {
-    numbers::known(positive(ratio.value), |value| format!("{value:.3}"))
-}
-
-fn positive(value: f64) -> Option<f64> {
-    (value > 0.0).then_some(value)
+    numbers::known((ratio.value > 0.0).then_some(ratio.value), |value| format!("{value:.3}"))
 }
 
 fn interval(ratio: Ratio) -> String {
