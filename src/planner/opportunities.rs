@@ -22,29 +22,6 @@ pub enum OpportunityEnd {
     Exact,
 }
 
-/// The best that came within each window.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Outcomes<E = OpportunityEnd> {
-    /// Within the next few calls of later steps.
-    pub calls_near: E,
-    /// Within more calls.
-    pub calls_far: E,
-    /// Within the next few steps.
-    pub steps_near: E,
-}
-
-impl<E: Ord + Copy> Outcomes<E> {
-    /// Takes in what came, before whose message so many calls were made, so many steps later.
-    pub(super) fn add(&mut self, came: E, calls_before: u32, steps: u32, numbers: &JudgeNumbers) {
-        let windows = [
-            (calls_before < numbers.calls_near, &mut self.calls_near),
-            (calls_before < numbers.calls_far, &mut self.calls_far),
-            (steps <= numbers.steps_near, &mut self.steps_near),
-        ];
-        windows.into_iter().filter(|(inside, _)| *inside).for_each(|(_, best)| *best = came.max(*best));
-    }
-}
-
 /// A value of an answer that a link could pass on.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Opportunity {
@@ -82,13 +59,14 @@ pub struct Opportunity {
     pub already_read: bool,
     /// Probability of the link: that the tool comes next, with whatever argument.
     pub probability: f64,
-    /// What came of it. A look into the future: unknown when the plan is made.
-    pub outcomes: Outcomes,
+    /// The best that came of it within the next few calls of later steps. A look into the future: unknown when the plan is
+    /// made.
+    pub outcome: OpportunityEnd,
 }
 
 /// Where the probability of a moment comes from.
 pub trait Odds: Sync {
-    /// Probability of exactly this call, 0 … 1, from what is known at the moment ([`Opportunity::outcomes`] is not); none
+    /// Probability of exactly this call, 0 … 1, from what is known at the moment ([`Opportunity::outcome`] is not); none
     /// leaves it to the link.
     fn of(&self, moment: &Opportunity) -> Option<f64>;
 }
@@ -170,7 +148,7 @@ impl<'a, 'm> OpportunityReader<'a, 'm> {
                     let offered = link.offered(self.told, trigger as usize, self.numbers.ranks_max);
                     self.offers(trigger, number, link, offered, &mut found);
                     for moment in &mut found[start..] {
-                        moment.outcomes = self.outcomes(link, moment, &context.calls[later..]);
+                        moment.outcome = self.outcome(link, moment, &context.calls[later..]);
                     }
                 }
             }
@@ -179,24 +157,24 @@ impl<'a, 'm> OpportunityReader<'a, 'm> {
     }
 
     /// What came of a moment in the calls of later steps.
-    fn outcomes(&self, link: &KnownLink<'_>, moment: &Opportunity, later: &[u32]) -> Outcomes {
-        let mut outcomes = Outcomes::default();
-        let (mut before, mut steps, mut last) = (0, 0, None);
+    fn outcome(&self, link: &KnownLink<'_>, moment: &Opportunity, later: &[u32]) -> OpportunityEnd {
+        let mut best = OpportunityEnd::None;
+        let (mut before, mut last) = (0, None);
         for (made, &index) in (0..).zip(later) {
             let row = &self.told.history.calls[index as usize];
             if last.replace(row.step) != Some(row.step) {
-                (before, steps) = (made, steps + 1);
+                before = made;
             }
-            if before >= self.numbers.calls_far && steps > self.numbers.steps_near {
+            if before >= self.numbers.calls_near {
                 break;
             }
-            outcomes.add(came(self.told, link, moment.value, index as usize), before, steps, self.numbers);
+            best = best.max(came(self.told, link, moment.value, index as usize));
             let change = Change::of(self.told, self.known, index as usize);
             if change.is_some_and(|change| change.makes_stale(moment.to, moment.value, moment.is_path)) {
                 break;
             }
         }
-        outcomes
+        best
     }
 
     /// Takes in a call and its answer.
@@ -256,7 +234,7 @@ impl<'a, 'm> OpportunityReader<'a, 'm> {
                 same_parent: value.parent != 0 && self.parents.contains(&value.parent),
                 already_read,
                 probability: link.follow_up.probability,
-                outcomes: Outcomes::default(),
+                outcome: OpportunityEnd::None,
             });
         }
     }

@@ -6,8 +6,8 @@ use crate::logs::history::Call;
 use crate::logs::trace::{ResultKind, Status};
 use crate::mine::projections::ToldHistory;
 use crate::planner::known_tools::{AnswerEffect, KnownTools};
-use crate::planner::numbers::PlannerThresholds;
-use crate::planner::opportunities::{Change, Opportunity, Outcomes};
+use crate::planner::numbers::{JudgeNumbers, PlannerThresholds};
+use crate::planner::opportunities::{Change, Opportunity};
 use crate::planner::prefetches::{DeclineReason, PrefetchEdge};
 
 /// How close a call came to a prefetch: not at all, by name, by value, exactly.
@@ -18,6 +18,29 @@ pub(super) enum Match {
     Name,
     Target,
     Exact,
+}
+
+/// The best that came within each window.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct PrefetchMatches {
+    /// Within the next few calls of later steps.
+    pub calls_near: Match,
+    /// Within more calls.
+    pub calls_far: Match,
+    /// Within the next few steps.
+    pub steps_near: Match,
+}
+
+impl PrefetchMatches {
+    /// Takes in what came, before whose message so many calls were made, so many steps later.
+    fn add(&mut self, came: Match, calls_before: u32, steps: u32, numbers: &JudgeNumbers) {
+        let windows = [
+            (calls_before < numbers.calls_near, &mut self.calls_near),
+            (calls_before < numbers.calls_far, &mut self.calls_far),
+            (steps <= numbers.steps_near, &mut self.steps_near),
+        ];
+        windows.into_iter().filter(|(inside, _)| *inside).for_each(|(_, best)| *best = came.max(*best));
+    }
 }
 
 /// Where in its context something happened.
@@ -43,7 +66,7 @@ pub(super) struct SentPrefetch {
     pub record: usize,
     pub predicted_tokens: u64,
     at: Clock,
-    pub found: Outcomes<Match>,
+    pub found: PrefetchMatches,
     /// At any time.
     pub ever: Match,
     pub cited: bool,
@@ -164,7 +187,7 @@ impl<'a, 'm> PrefetchWatch<'a, 'm> {
             record,
             predicted_tokens,
             at: self.clock,
-            found: Outcomes::default(),
+            found: PrefetchMatches::default(),
             ever: Match::None,
             cited: false,
             failed: false,

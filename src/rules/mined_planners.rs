@@ -24,7 +24,7 @@ use crate::planner::prefetches::{PlannerLedger, PrefetchEdge, PrefetchEnd, Prefe
 use crate::planner::report::{PlannerArm, by_tool};
 use crate::planner::selectivity::backtest::{Learned, backtest};
 use crate::planner::selectivity::file::Selectivity;
-use crate::planner::selectivity::{Named, SHEET, SelectivityThresholds, WaitWindow, examples};
+use crate::planner::selectivity::{Named, SHEET, SelectivityThresholds, examples};
 use crate::planner::stage::{
     CONFIGURED, MINED, PUBLISHED, Planner, PlannerKind, PlannerStage, SELECTIVE, Trained, walk,
 };
@@ -119,7 +119,7 @@ fn coverage_of(stage: &PlannerStage, data: &Data, numbers: &BacktestNumbers) -> 
     let (told, PlannerThresholds { judge, targets, resampling, .. }) = (stage.told(), &stage.numbers);
     let known = KnownTools::new(&models, told, &stage.numbers);
     let found = moments(told, &known, judge);
-    let examples = examples(&found, WaitWindow::Calls, &Named::new(told, &known), &known);
+    let examples = examples(&found, &Named::new(told, &known), &known);
     let mut order: Vec<usize> = (0..told.history.sessions.len()).collect();
     order.sort_by_key(|&session| (told.history.sessions[session].ts_first, told.history.sessions[session].id));
     let mut rank = vec![0; order.len()];

@@ -21,17 +21,13 @@ fn reads(scene: &Scene) -> Vec<Opportunity> {
     of(scene, "Grep", "Read")
 }
 
-fn outcomes(moment: &Opportunity) -> [OpportunityEnd; 3] {
-    [moment.outcomes.calls_near, moment.outcomes.calls_far, moment.outcomes.steps_near]
-}
-
 #[test]
 fn a_listed_file_that_is_read_next_is_hit_exactly_and_the_others_are_not() {
     let scene = Scene::of(&[Script::new("s").grep(&["src/a.rs", "src/b.rs"]).read("src/b.rs")]);
     let found = reads(&scene);
     assert_eq!(found.iter().map(|m| (m.rank, m.new_rank, m.found)).collect::<Vec<_>>(), [(1, 1, 2), (2, 2, 2)]);
-    assert_eq!(outcomes(&found[0]), [OpportunityEnd::None; 3]);
-    assert_eq!(outcomes(&found[1]), [OpportunityEnd::Exact; 3]);
+    assert_eq!(found[0].outcome, OpportunityEnd::None);
+    assert_eq!(found[1].outcome, OpportunityEnd::Exact);
     assert!((found[0].probability - 0.354).abs() < 1e-9, "the link's probability");
 }
 
@@ -39,7 +35,7 @@ fn a_listed_file_that_is_read_next_is_hit_exactly_and_the_others_are_not() {
 fn other_arguments_beside_the_projected_one_make_it_a_target_only() {
     let ranged = json!({ "file_path": path("src/a.rs"), "offset": 10, "limit": 20 });
     let scene = Scene::of(&[Script::new("s").grep(&["src/a.rs"]).step(&[("Read", ranged, "text")])]);
-    assert_eq!(outcomes(&reads(&scene)[0]), [OpportunityEnd::Target; 3]);
+    assert_eq!(reads(&scene)[0].outcome, OpportunityEnd::Target);
 }
 
 /// A call ahead would have failed as well.
@@ -47,31 +43,31 @@ fn other_arguments_beside_the_projected_one_make_it_a_target_only() {
 fn a_call_that_failed_is_no_hit() {
     let failed = |script: Script| script.failing("Read", json!({ "file_path": path("src/a.rs") }));
     let scene = Scene::of(&[failed(Script::new("s").grep(&["src/a.rs"]))]);
-    assert_eq!(outcomes(&reads(&scene)[0]), [OpportunityEnd::None; 3]);
+    assert_eq!(reads(&scene)[0].outcome, OpportunityEnd::None);
     let again = Scene::of(&[failed(Script::new("s").grep(&["src/a.rs"])).read("src/a.rs")]);
-    assert_eq!(outcomes(&reads(&again)[0]), [OpportunityEnd::Exact; 3], "made again, it came");
+    assert_eq!(reads(&again)[0].outcome, OpportunityEnd::Exact, "made again, it came");
 }
 
 #[test]
-fn windows_are_counted_in_calls_and_in_steps() {
+fn a_window_is_counted_in_calls_and_holds_whole_messages() {
     let other = |n: u32| ("Bash", json!({ "command": format!("run {n}") }), "done");
     let parallel: Vec<_> = (0..4).map(other).collect();
-    // Four parallel calls push the read out of three calls; it is still in the second step.
+    // Four parallel calls push the read out of three calls.
     let scene = Scene::of(&[Script::new("s").grep(&["src/a.rs"]).step(&parallel).read("src/a.rs")]);
-    assert_eq!(outcomes(&reads(&scene)[0]), [OpportunityEnd::None, OpportunityEnd::Exact, OpportunityEnd::Exact]);
+    assert_eq!(reads(&scene)[0].outcome, OpportunityEnd::None);
     // A message is in the window whole or not at all: it begins behind no other call, and its last one reads.
     let read = ("Read", json!({ "file_path": path("src/a.rs") }), "text");
     let at_once = |behind: u32| -> Vec<_> { (0..behind).map(other).chain([read.clone()]).collect() };
     let scene = Scene::of(&[Script::new("s").grep(&["src/a.rs"]).step(&at_once(11))]);
-    assert_eq!(outcomes(&reads(&scene)[0]), [OpportunityEnd::Exact; 3]);
+    assert_eq!(reads(&scene)[0].outcome, OpportunityEnd::Exact);
     let scene = Scene::of(&[Script::new("s").grep(&["src/a.rs"]).step(&parallel[..2]).step(&at_once(2))]);
-    assert_eq!(outcomes(&reads(&scene)[0]), [OpportunityEnd::Exact; 3], "two calls were made before its message");
+    assert_eq!(reads(&scene)[0].outcome, OpportunityEnd::Exact, "two calls were made before its message");
     let scene =
         Scene::of(&[Script::new("s").grep(&["src/a.rs"]).step(&parallel[..3]).step(std::slice::from_ref(&read))]);
-    assert_eq!(outcomes(&reads(&scene)[0]), [OpportunityEnd::None, OpportunityEnd::Exact, OpportunityEnd::Exact]);
+    assert_eq!(reads(&scene)[0].outcome, OpportunityEnd::None);
     let slow = (0..4).fold(Script::new("s").grep(&["src/a.rs"]), |script, n| script.step(&[other(n)]));
     let scene = Scene::of(&[slow.read("src/a.rs")]);
-    assert_eq!(outcomes(&reads(&scene)[0]), [OpportunityEnd::None, OpportunityEnd::Exact, OpportunityEnd::None]);
+    assert_eq!(reads(&scene)[0].outcome, OpportunityEnd::None);
 }
 
 #[test]
@@ -79,18 +75,18 @@ fn calls_of_the_same_step_and_of_another_context_are_never_next() {
     let read = ("Read", json!({ "file_path": path("src/a.rs") }), "text");
     let grep = ("Grep", json!({ "pattern": "x" }), "src/a.rs");
     let scene = Scene::of(&[Script::new("s").step(&[grep, read.clone()])]);
-    assert_eq!(outcomes(&reads(&scene)[0]), [OpportunityEnd::None; 3]);
+    assert_eq!(reads(&scene)[0].outcome, OpportunityEnd::None);
     assert!(reads(&scene)[0].already_read, "its answer is there when the step is over");
     let scene = Scene::of(&[Script::new("s").grep(&["src/a.rs"]).compact().read("src/a.rs")]);
-    assert_eq!(outcomes(&reads(&scene)[0]), [OpportunityEnd::None; 3], "a compaction ends the window");
+    assert_eq!(reads(&scene)[0].outcome, OpportunityEnd::None, "a compaction ends the window");
 }
 
 #[test]
 fn an_edit_of_the_file_ends_its_window_and_no_other() {
     let edit = |file: &str| ("Edit", json!({ "file_path": path(file), "old_string": "a", "new_string": "b" }), "done");
     let script = |file: &str| Script::new("s").grep(&["src/a.rs"]).step(&[edit(file)]).read("src/a.rs");
-    assert_eq!(outcomes(&reads(&Scene::of(&[script("src/a.rs")]))[0]), [OpportunityEnd::None; 3]);
-    assert_eq!(outcomes(&reads(&Scene::of(&[script("src/b.rs")]))[0]), [OpportunityEnd::Exact; 3]);
+    assert_eq!(reads(&Scene::of(&[script("src/a.rs")]))[0].outcome, OpportunityEnd::None);
+    assert_eq!(reads(&Scene::of(&[script("src/b.rs")]))[0].outcome, OpportunityEnd::Exact);
 }
 
 #[test]

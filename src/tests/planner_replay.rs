@@ -406,10 +406,8 @@ fn named_figures(report: &Value, text: &str) -> Vec<(String, String, String)> {
     }
     let selective =
         |name: String, k: &Value, n: &Value| Some(("selective".to_owned(), spelled(&name), share_of(k, n)?));
-    for (window, within) in [("calls_near", "3 calls"), ("calls_far", "10 calls"), ("steps_near", "3 steps")] {
-        for (name, share) in report["planner"]["selectivity"]["judged"][window].as_object().into_iter().flatten() {
-            found.extend(selective(format!("{name} {within}"), &share["k"], &share["n"]));
-        }
+    for (name, share) in report["planner"]["selectivity"]["judged"].as_object().into_iter().flatten() {
+        found.extend(selective(format!("{name} 3 calls"), &share["k"], &share["n"]));
     }
     for line in text.lines() {
         let cells: Vec<&str> = line.split(['│', '┆']).map(str::trim).collect();

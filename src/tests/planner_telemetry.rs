@@ -81,11 +81,11 @@ fn the_selective_planner_recovers_the_planted_habit_and_keeps_it_on_later_sessio
     let selectivity = &report["planner"]["selectivity"];
     let (single, read) = judged();
     assert_eq!((single, read), (48, 43));
-    let exact = &selectivity["judged"]["calls_near"]["came_true"];
+    let exact = &selectivity["judged"]["came_true"];
     assert_eq!((exact["k"].as_u64(), exact["n"].as_u64()), (Some(read), Some(single)), "{selectivity}");
     assert!(selectivity["threshold"].as_f64().unwrap() >= 0.6);
     // Half of the answers list many files, of which none is fetched.
-    let coverage = &selectivity["judged"]["calls_near"]["coverage"];
+    let coverage = &selectivity["judged"]["coverage"];
     assert_eq!((coverage["k"].as_u64(), coverage["n"].as_u64()), (Some(48), Some(96)));
     let shown = home.out_at_width(&["replay", "--planner", "--explain"], 100);
     let columns = |word: &str| {

@@ -614,7 +614,7 @@ fn a_part_of_the_sessions_tells_what_the_whole_tells_of_them() {
         let known = KnownTools::new(&models, told, numbers);
         let found = moments(told, &known, &numbers.judge).into_iter();
         let found = found.filter(|moment| wanted.is_empty() || wanted[moment.session as usize]);
-        found.map(|moment| (moment.value, moment.rank, moment.outcomes)).collect::<Vec<_>>()
+        found.map(|moment| (moment.value, moment.rank, moment.outcome)).collect::<Vec<_>>()
     };
     for chosen in [[true, false, true], [false, true, false], [true, true, true]] {
         let split = PlannerSplit { trains: chosen.to_vec(), judged_from: None };

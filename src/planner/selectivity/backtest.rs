@@ -12,7 +12,7 @@ use crate::planner::known_tools::KnownTools;
 use crate::planner::opportunities::Opportunity;
 use crate::planner::selectivity::file::Selectivity;
 use crate::planner::selectivity::table::{JudgedCandidate, LinkCounts};
-use crate::planner::selectivity::{Named, SelectivityThresholds, WaitWindow, examples};
+use crate::planner::selectivity::{Named, SelectivityThresholds, examples};
 
 /// What was learned and how it did.
 #[derive(Debug, Clone, PartialEq)]
@@ -46,6 +46,11 @@ impl SelectiveBacktest {
     /// From which score on a candidate is fetched; none if none is.
     pub fn threshold(&self) -> Option<f64> {
         self.chosen.as_ref().map(|point| point.threshold)
+    }
+
+    /// What came of the threshold on the other sessions; none without one.
+    pub fn judged(&self) -> Option<&ThresholdPoint> {
+        self.held_out.iter().find(|point| self.threshold() == Some(point.threshold))
     }
 }
 
@@ -102,10 +107,7 @@ fn scored(example: &JudgedCandidate, table: &LinkCounts, own: &LinkCounts, numbe
 /// What was learned and how it does.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Learned {
-    /// Learned and judged within the next few calls.
     pub backtest: SelectiveBacktest,
-    /// The same prefetches on the other sessions, judged within each of [`WaitWindow::ALL`]; none without a threshold.
-    pub judged: Option<[ThresholdPoint; WaitWindow::ALL.len()]>,
     /// The share of exact calls that was asked for.
     pub target: f64,
 }
@@ -123,16 +125,8 @@ impl Learned {
     ) -> Self {
         let named = Named::new(told, known);
         let is_training = |session: u32| trains[session as usize];
-        let of_window = |window: WaitWindow| examples(moments, window, &named, known);
-        let backtest = backtest(&of_window(WaitWindow::Calls), &is_training, target, numbers, resampling);
-        let judged = backtest.threshold().map(|threshold| {
-            WaitWindow::ALL.map(|window| {
-                let candidates = of_window(window);
-                let held_out = candidates.iter().filter(|example| !is_training(example.session));
-                point(&judged_by(&backtest.table, held_out, numbers), threshold, resampling)
-            })
-        });
-        Self { backtest, judged, target }
+        let examples = examples(moments, &named, known);
+        Self { backtest: backtest(&examples, &is_training, target, numbers, resampling), target }
     }
 
     /// What a planner needs of it.

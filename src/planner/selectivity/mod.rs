@@ -95,41 +95,9 @@ pub fn features(moment: &Opportunity) -> Features {
     Features { found: moment.found.into(), list, rank: moment.new_rank.into(), same_directory: moment.same_parent }
 }
 
-/// How long the planner waits for a call before its prefetch counts as unused.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, strum::IntoStaticStr)]
-#[strum(const_into_str)]
-pub enum WaitWindow {
-    /// The next few calls, which is what every hit is judged by.
-    #[strum(serialize = "calls_near")]
-    Calls,
-    #[strum(serialize = "calls_far")]
-    MoreCalls,
-    /// The next few steps.
-    #[strum(serialize = "steps_near")]
-    Steps,
-}
-
-impl WaitWindow {
-    /// All of them.
-    pub const ALL: [Self; 3] = [Self::Calls, Self::MoreCalls, Self::Steps];
-
-    fn outcome(self, moment: &Opportunity) -> OpportunityEnd {
-        match self {
-            Self::Steps => moment.outcomes.steps_near,
-            Self::Calls => moment.outcomes.calls_near,
-            Self::MoreCalls => moment.outcomes.calls_far,
-        }
-    }
-}
-
-/// The moments that are candidates, as examples judged within a window. What the context has read already is L0's
-/// business, a tool that may not be called ahead is nobody's, and of a list only as many values count as are projected.
-pub fn examples(
-    moments: &[Opportunity],
-    window: WaitWindow,
-    named: &Named<'_>,
-    known: &KnownTools<'_>,
-) -> Vec<JudgedCandidate> {
+/// The moments that are candidates, as examples. What the context has read already is L0's business, a tool that may not
+/// be called ahead is nobody's, and of a list only as many values count as are projected.
+pub fn examples(moments: &[Opportunity], named: &Named<'_>, known: &KnownTools<'_>) -> Vec<JudgedCandidate> {
     let is_candidate = |moment: &&Opportunity| {
         let link = &known.get(moment.from).links[usize::from(moment.link)];
         let is_projected = !moment.already_read && usize::from(moment.new_rank) <= link.arguments_max;
@@ -140,8 +108,8 @@ pub fn examples(
         trigger: moment.trigger.into(),
         link: named.link(moment),
         features: features(moment),
-        exact: window.outcome(moment) == OpportunityEnd::Exact,
-        target: window.outcome(moment) >= OpportunityEnd::Target,
+        exact: moment.outcome == OpportunityEnd::Exact,
+        target: moment.outcome >= OpportunityEnd::Target,
     };
     moments.iter().filter(is_candidate).map(example).collect()
 }

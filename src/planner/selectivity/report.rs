@@ -8,9 +8,9 @@ use serde_json::{Map, Value, json};
 
 use crate::base::error::Result;
 use crate::base::stats::Share;
+use crate::planner::selectivity::SelectivityThresholds;
 use crate::planner::selectivity::backtest::{Learned, ThresholdPoint};
 use crate::planner::selectivity::table::{CandidateCounts, FeatureCell, FollowUpLink};
-use crate::planner::selectivity::{SelectivityThresholds, WaitWindow};
 use crate::report::numbers::known;
 use crate::report::share::{self, interval, whole_percent};
 use crate::report::table::{Table, TableBuilder, TableFormat};
@@ -22,7 +22,7 @@ const POINTS_BESIDE: usize = 3;
 
 /// What matters first: what is fetched, and how often that is what was asked for.
 pub fn words(learned: &Learned) -> Vec<String> {
-    let Some((chosen, judged)) = learned.backtest.chosen.as_ref().zip(learned.judged.as_ref()) else {
+    let Some((chosen, judged)) = learned.backtest.chosen.as_ref().zip(learned.backtest.judged()) else {
         return vec![format!(
             "selective: no threshold keeps {} exact on the training sessions at the lower ends of both \
              intervals, so nothing is prefetched",
@@ -37,20 +37,18 @@ pub fn words(learned: &Learned) -> Vec<String> {
             shares(chosen.exact, chosen.exact_sessions),
             percent(chosen.coverage),
         ),
-        format!("on the judged sessions: {} of the results with a candidate", percent(judged[0].coverage)),
-    ];
-    for (window, point) in WaitWindow::ALL.into_iter().zip(judged) {
-        let exact = shares(point.exact, point.exact_sessions);
-        let same = percent(point.target);
-        lines.push(format!("  came true within {}: {exact}; the same value, whatever else: {same}", within(window)));
-    }
-    lines.push(
+        format!("on the judged sessions: {} of the results with a candidate", percent(judged.coverage)),
+        format!(
+            "  came true within three calls: {}; the same value, whatever else: {}",
+            shares(judged.exact, judged.exact_sessions),
+            percent(judged.target)
+        ),
         "  each candidate counts by itself here; of a planner's hits above one call makes one, and what was fetched \
          already is not sent again"
             .to_owned(),
-    );
-    if judged[0].sessions < 10 {
-        lines.push(format!("  from {} sessions only: read the interval, not the share", judged[0].sessions));
+    ];
+    if judged.sessions < 10 {
+        lines.push(format!("  from {} sessions only: read the interval, not the share", judged.sessions));
     }
     lines
 }
@@ -139,16 +137,11 @@ pub fn json(learned: &Learned, numbers: &SelectivityThresholds) -> Value {
         })
     });
     let points = |points: &[ThresholdPoint]| points.iter().map(point_json).collect::<Vec<_>>();
-    let judged = learned.judged.as_ref().map(|judged| {
-        let of_window =
-            |(window, point): (WaitWindow, &ThresholdPoint)| (window.into_str().to_owned(), point_json(point));
-        WaitWindow::ALL.into_iter().zip(judged).map(of_window).collect::<Map<String, Value>>()
-    });
     json!({
         "target": learned.target,
         "threshold": backtest.threshold(),
         "chosen_on_training": backtest.chosen.as_ref().map(point_json),
-        "judged": judged,
+        "judged": backtest.judged().map(point_json),
         "curve": { "training": points(&backtest.training), "judged": points(&backtest.held_out) },
         "cells": cells.collect::<Vec<_>>(),
     })
@@ -162,14 +155,6 @@ fn point_json(point: &ThresholdPoint) -> Value {
         "came_true": share::json(point.exact, point.exact_sessions),
         "value_came_true": share::json(point.target, point.target_sessions),
     })
-}
-
-fn within(window: WaitWindow) -> &'static str {
-    match window {
-        WaitWindow::Steps => "three steps",
-        WaitWindow::Calls => "three calls",
-        WaitWindow::MoreCalls => "ten calls",
-    }
 }
 
 /// "14 of 18 = 78 % [55–91], by sessions [0–93]"
