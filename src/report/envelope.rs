@@ -7,7 +7,7 @@ use crate::base::visible::visible_json;
 
 /// Version of the envelope and of all fields in it. It rises when a field is renamed, removed or changes its meaning;
 /// new fields do not raise it.
-pub const SCHEMA_VERSION: u32 = 2;
+pub const SCHEMA_VERSION: u32 = 3;
 
 /// Fields of `inputs` that say what this run had to read, which the runs before it decide.
 const OF_THE_RUN: [&str; 6] = ["new", "grown", "rewritten", "studied", "unchanged", "bytes_read"];
