@@ -74,12 +74,10 @@ fn made_up_weeks() -> Home {
     home
 }
 
-/// What a person at a terminal sees: the head goes out before the report and the last note behind it.
+/// What a person at a terminal sees: what is told beside the answer stands behind it.
 fn on_a_terminal(home: &Home, outcome: &Outcome) -> String {
     let home = home.path("").to_str().unwrap().trim_end_matches('/').to_owned();
-    let (head, last) = outcome.err.trim_end().rsplit_once('\n').unwrap_or_default();
-    let printed = format!("{head}\n{}{last}\n", outcome.out).replace(&home, "~");
-    printed.trim_start_matches('\n').to_owned()
+    format!("{}{}", outcome.out, outcome.err).replace(&home, "~")
 }
 
 #[test]

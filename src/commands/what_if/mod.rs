@@ -45,7 +45,6 @@ pub use args::PolicyArgs;
 #[derive(clap::Args, Debug)]
 pub struct Args {
     /// Which policy: see above.
-    /// Which policy.
     #[arg(value_name = "POLICY", default_value = "all")]
     pub policy: String,
     /// A file of parameters.
