@@ -237,9 +237,13 @@ impl Options {
     }
 }
 
-/// Whether words behind a program are options and numbers alone.
+/// Whether words behind a program are options alone, with the number of lines or bytes that one asks for.
 fn names_no_file(words: &[Word<'_>]) -> bool {
-    words.iter().all(|word| word.starts_with(['-', '+']) || word.bytes().all(|byte| byte.is_ascii_digit()))
+    let is_count = |before: Option<&Word<'_>>, word: &Word<'_>| {
+        before.is_some_and(|option| matches!(&**option, "-n" | "-c")) && word.bytes().all(|byte| byte.is_ascii_digit())
+    };
+    let befores = std::iter::once(None).chain(words.iter().map(Some));
+    befores.zip(words).all(|(before, word)| word.starts_with(['-', '+']) || is_count(before, word))
 }
 
 fn without_options<'w, 't>(mut arguments: &'w [Word<'t>], with_value: &BTreeSet<String>) -> &'w [Word<'t>] {

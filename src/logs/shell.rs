@@ -34,10 +34,10 @@ pub struct Commands<'a> {
     pub substituted: Vec<Word<'a>>,
     /// Whether a comment was met so far.
     pub has_comment: bool,
-    /// Whether the last command reads what the one before writes.
+    /// Whether the last command reads what the one before writes, and no file or here-document.
     pub is_piped: bool,
-    /// The same for the next one.
-    pipes: bool,
+    /// The same for the one at hand.
+    reads_pipe: bool,
 }
 
 /// Bytes that outside of quotes are part of a word and nothing else.
@@ -67,12 +67,12 @@ impl<'a> Iterator for Commands<'a> {
             let is_pipe = byte == b'|' && self.rest.first() != Some(&b'|');
             let ends = self.step(byte);
             if ends && !self.words.is_empty() {
-                self.is_piped = std::mem::replace(&mut self.pipes, is_pipe);
+                self.is_piped = std::mem::replace(&mut self.reads_pipe, is_pipe);
                 return Some(std::mem::take(&mut self.words));
             }
         }
         self.end_word();
-        self.is_piped = self.pipes;
+        self.is_piped = self.reads_pipe;
         (!self.words.is_empty()).then(|| std::mem::take(&mut self.words))
     }
 }
@@ -274,6 +274,7 @@ impl<'a> Commands<'a> {
             self.word = None;
         }
         self.end_word();
+        self.reads_pipe &= byte != b'<';
         let more = self.rest.iter().take_while(|next| **next == byte).count();
         self.rest = &self.rest[more..];
         let opens_document = (byte, more) == (b'<', 1);

@@ -53,7 +53,7 @@ pub fn by_message(history: &History) -> Vec<Activity> {
 pub fn by_file(corpus: &Corpus, window: &Range<Millis>) -> Vec<Activity> {
     let mut out = Vec::new();
     for (number, file) in (0_u32..).zip(files_of_input(corpus)) {
-        let recorded = file.rows.calls.iter().filter(|row| !row.progress);
+        let recorded = file.rows.calls.iter().filter(|row| !row.progress && row.call.is_some());
         let answers: IdMap<Id, Millis> =
             recorded.filter_map(|row| Some((row.call, known(row.answered?.ts)?))).collect();
         let asked = asked(file).into_iter().filter(|(asked, _)| is_within(window, asked.ts));

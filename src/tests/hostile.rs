@@ -174,10 +174,12 @@ fn assert_markdown(command: &[&str], text: &str) {
     }
 }
 
-/// A unified diff with hunks as long as they say, comments beside it, and an answer, which begins with a word or a number.
+/// An answer in one paragraph, which begins with a word or a number, then a unified diff with hunks as long as they say, and
+/// comments beside it.
 fn assert_diff(command: &[&str], text: &str) {
     let mut left = (0_usize, 0_usize);
-    for line in text.lines() {
+    let answer = text.lines().take_while(|line| line.starts_with(|first: char| first.is_ascii_alphanumeric())).count();
+    for line in text.lines().skip(answer) {
         let count = |side: &str| side.split_once(',').map_or(1, |(_, count)| count.parse().unwrap());
         match line.as_bytes().first() {
             _ if left != (0, 0) => {
@@ -193,7 +195,7 @@ fn assert_diff(command: &[&str], text: &str) {
                 let sides: Vec<&str> = line.split(' ').collect();
                 left = (count(&sides[1][1..]), count(&sides[2][1..]));
             }
-            None | Some(b'#' | b'N' | b'P' | b'S' | b'0'..=b'9') => {}
+            None | Some(b'#') => {}
             _ => assert!(line.starts_with("--- ") || line.starts_with("+++ "), "{command:?}: beside the diff: {line}"),
         }
     }

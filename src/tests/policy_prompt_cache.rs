@@ -366,7 +366,7 @@ fn knobs_change_the_simulated_run_and_not_the_baseline() {
 }
 
 #[test]
-fn models_without_price_or_minimum_are_named() {
+fn a_model_without_a_minimum_is_named_and_one_without_a_price_has_no_dollars() {
     let mut log = Story::new();
     log.session("a", "/p").model("gpt-9").human(10).ask(0, 9_000, 0);
     let found = found(&log.done(), |_| {});

@@ -113,7 +113,7 @@ fn in_words(args: &Args, reports: &[PolicyReport], context: &mut Context<'_>) ->
         writeln!(context.out, "{off}\n")?;
     }
     let cheapest_first = report::by_cost(reports);
-    let answer = cheapest_first.first().filter(|one| report::is_cheaper(one));
+    let answer = cheapest_first.iter().find(|one| report::is_cheaper(one));
     let answer = answer
         .map_or_else(|| "None of these is clearly cheaper than the log.".to_owned(), |one| report::first_line(one));
     writeln!(context.out, "{}\n", form.sentence(&answer))?;

@@ -80,6 +80,9 @@ impl TimelineMakers {
     }
 }
 
+/// Why packed rows open: they were packed a moment ago, or looked through when they came from the lake.
+const READABLE: &str = "what was packed or looked through can be opened";
+
 /// What a file says, packed, and looked through once: it can be opened.
 struct PackedFile {
     rows: Vec<u8>,
@@ -101,7 +104,7 @@ struct PackedRows {
 
 impl KeptRows for PackedRows {
     fn names(&self) -> Names {
-        packed::names(&self.rows).unwrap_or_default()
+        packed::names(&self.rows).expect(READABLE)
     }
 
     fn open(self: Box<Self>) -> FileTimeline {
@@ -110,7 +113,7 @@ impl KeptRows for PackedRows {
 }
 
 fn opened(rows: &[u8], detail: TimelineDetail) -> FileTimeline {
-    in_detail(unpack(rows).expect("what was looked through before can be opened"), detail)
+    in_detail(unpack(rows).expect(READABLE), detail)
 }
 
 /// Numbers and words of timelines.
@@ -158,8 +161,9 @@ impl Input {
     /// The rows behind [`Input::timeline`] of every file, with the tokens of each block.
     pub fn counted_files(&mut self) -> Result<impl Iterator<Item = FileTimeline>> {
         let known = self.file_timelines(&rules(&self.data)?, TimelineDetail::COUNTED)?;
-        let files = known.into_values().map(|file| opened(&file.rows, TimelineDetail::COUNTED));
-        Ok(files.chain(self.piped_timeline.clone()))
+        let files = known.into_par_iter().map(|(_, file)| opened(&file.rows, TimelineDetail::COUNTED));
+        let files: Vec<_> = self.pool.install(|| files.collect());
+        Ok(files.into_iter().chain(self.piped_timeline.clone()))
     }
 
     /// The rows of every source, by its place in `sources`.
@@ -170,7 +174,7 @@ impl Input {
         let makers = self.timeline_makers(detail.tokens)?;
         let mut known = self.stored_timelines(&makers, &PackedFile::of);
         let news = self.news_of_timelines(rules, &known, &makers).into_par_iter();
-        let news = news.filter_map(|(place, rows)| Some((place, PackedFile::of(rows)?)));
+        let news = news.map(|(place, rows)| (place, PackedFile::of(rows).expect(READABLE)));
         known.extend(self.pool.install(|| news.collect::<Vec<_>>()));
         Ok(known)
     }

@@ -462,11 +462,14 @@ impl<'a> Assembly<'a> {
         calls.any(|block| block.call.is_some() && !self.calls_made.has(block.call, request))
     }
 
-    /// Whether a record of an answer makes a call that no record of its message has made, though another has its `uuid`.
+    /// Whether a record of an answer makes other calls than the records of its message before it, though one of them has its
+    /// `uuid`. One that repeats a call of theirs is a copy, even if it makes more.
     fn is_another_part(&self, file: u32, row: &RecordRow) -> bool {
         let RecordKind::Answer(answer) = &row.kind else { return false };
-        let request = self.by_message.get(&answer.message);
-        request.is_some_and(|&request| self.asks_more(self.blocks_in(file, row), request))
+        let Some(&request) = self.by_message.get(&answer.message) else { return false };
+        let blocks = self.blocks_in(file, row);
+        let repeats = blocks.iter().any(|block| block.call.is_some() && self.calls_made.has(block.call, request));
+        !repeats && self.asks_more(blocks, request)
     }
 
     /// Whether a record with calls stands twice, without a uuid or under two: it holds nothing but calls that the request has

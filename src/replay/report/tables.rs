@@ -88,9 +88,16 @@ pub fn table(report: &ReplayReport) -> Table {
         .table()
 }
 
-/// What came of it, and of how much.
+/// What came of it, of how much, and what was claimed.
 fn answer(report: &ReplayReport) -> Vec<String> {
-    report.arms.iter().map(|arm| saved(report, arm)).chain(scope(report)).collect()
+    let PaperClaim { source, saved: elsewhere, .. } = &report.paper;
+    let claims = report.claim.total.map(|total| {
+        let [here, elsewhere] = [Some(total), Some(*elsewhere)].map(figure);
+        format!(
+            "claims, no savings: {here} by the published accounting of these logs, {elsewhere} of others ({source})"
+        )
+    });
+    report.arms.iter().map(|arm| saved(report, arm)).chain(scope(report)).chain(claims).collect()
 }
 
 /// The same with what it rests on.

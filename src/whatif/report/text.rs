@@ -49,7 +49,8 @@ pub fn write(
         explained(out, form, report)?;
     }
     section(out, form, "to be read beside these figures", &report.notes)?;
-    let rest = report.tables.len().saturating_sub(tables) + usize::from(!parts.is_empty());
+    let is_untold = misses && !explain && report.distance.is_some();
+    let rest = report.tables.len().saturating_sub(tables) + usize::from(!parts.is_empty()) + usize::from(is_untold);
     if is_short && rest > 0 {
         writeln!(out, "\n{} with --all", counted(rest as u64, "more table"))?;
     }
