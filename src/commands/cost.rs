@@ -70,7 +70,7 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<()> {
         form => {
             let searches = logs.workload.prices.web_search.as_ref();
             let searches = searches.and_then(|price| web_searches_words(web_searches(&logs.workload.timeline, price)));
-            let searches = searches.map(|words| format!("Not in it: {words}, billed by number."));
+            let searches = searches.map(|words| format!("Not in the bill: {words}, billed by number."));
             for line in summary.lines().into_iter().chain(searches) {
                 let width = context.width.filter(|_| form == TableFormat::Table);
                 write!(context.out, "{}", paragraph("", &form.sentence(&line), width))?;

@@ -220,7 +220,13 @@ fn configuration(args: &Args, context: &Context<'_>) -> ExaminedLine {
         "--config"
     } else if context.env.devboy_config.is_some() {
         "DEVBOY_CONFIG"
-    } else if context.env.places.xdg_config_home.as_ref().is_some_and(|home| path.starts_with(home)) {
+    } else if context
+        .env
+        .places
+        .xdg_config_home
+        .as_ref()
+        .is_some_and(|home| path == home.join("devboy/pipeline_config.toml"))
+    {
         "XDG_CONFIG_HOME"
     } else {
         "default"

@@ -157,7 +157,8 @@ impl Env {
 
     /// The configuration file: `DEVBOY_CONFIG`, else the first usual place that is in use, else the first.
     pub fn config_file(&self) -> Option<PathBuf> {
-        let is_used = |file: &PathBuf| file.exists() || journal_path(file).exists();
+        let is_used =
+            |file: &PathBuf| file.exists() || journal_path(file).exists() || file.with_file_name("telemetry").exists();
         let usual = || self.usual_configs().find(is_used).or_else(|| self.usual_configs().next());
         self.devboy_config.clone().or_else(usual)
     }

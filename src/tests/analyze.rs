@@ -75,7 +75,7 @@ fn an_endpoint_that_repeats_gets_the_cache_that_its_repeats_need_and_the_effect_
     let second = home.run(&["tune", "analyze"]);
     assert_eq!((second.exit, second.out.lines().count()), (Exit::Done, 1), "{}", second.out);
     assert!(
-        second.out.starts_with("Nothing to change in ") && second.out.contains("no proposal saves more"),
+        second.out.starts_with("Nothing to change in ") && second.out.contains("no change is sure to save more"),
         "{}",
         second.out
     );
@@ -227,7 +227,7 @@ fn the_first_line_of_a_new_file_says_what_it_is_worth() {
     let first = text.lines().next().unwrap();
     assert!(
         first.starts_with(
-            "# Read by the devboy pipeline in an MCP host; only a gateway gains: of all results' tokens the MCP host saves 0.0 % with"
+            "# Read by the devboy pipeline in an MCP host; only a gateway gains: of all results' tokens the MCP host saves 0.0 % as"
         ),
         "{first}"
     );

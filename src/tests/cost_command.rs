@@ -408,7 +408,7 @@ fn searches_of_the_web_are_told_beside_the_bill_as_on_the_page() {
     let searched = log(FIRST, "/home/zoe/p", ["main", "main"], "claude-opus-4-6", 0);
     home.write(".claude/projects/p/one.jsonl", searched.replace("mcp__harbour__fetch", "WebSearch"));
     let told = home.run(&["cost"]).out;
-    assert!(told.contains("Not in it: at least $0.01 for 1 web search, billed by number."), "{told}");
+    assert!(told.contains("Not in the bill: at least $0.01 for 1 web search, billed by number."), "{told}");
     let page = home.run(&["report", "--since", "2020-01-01"]).out;
     assert!(page.contains("at least $0.01 for 1 web search"), "{page}");
 }

@@ -33,6 +33,20 @@ impl std::io::Write for ClosedPipe {
     }
 }
 
+/// A terminal, to which both streams are connected.
+#[derive(Clone, Default)]
+struct Screen(std::rc::Rc<std::cell::RefCell<Vec<u8>>>);
+
+impl std::io::Write for Screen {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0.borrow_mut().write(bytes)
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
 /// A home directory that goes away with the test.
 pub struct Home {
     dir: tempfile::TempDir,
@@ -94,19 +108,19 @@ impl Home {
 
     pub fn run_with(&self, arguments: &[&str], input: &[u8]) -> Outcome {
         let (mut out, mut err) = (Vec::new(), Vec::new());
-        let exit = self.run_in(arguments, input, None, &mut out, &mut err);
+        let exit = self.run_in(arguments, input, (None, false), &mut out, &mut err);
         Outcome { exit, out: String::from_utf8(out).unwrap(), err: String::from_utf8(err).unwrap() }
     }
 
     /// Runs a command whose output goes elsewhere.
     pub fn run_into(&self, arguments: &[&str], out: &mut dyn std::io::Write) -> Exit {
-        self.run_in(arguments, b"", None, out, &mut Vec::new())
+        self.run_in(arguments, b"", (None, false), out, &mut Vec::new())
     }
 
     /// The exit code of a command whose notes nobody takes, and what it prints.
     pub fn run_unheard(&self, arguments: &[&str]) -> (Exit, String) {
         let mut out = Vec::new();
-        let exit = self.run_in(arguments, b"", None, &mut out, &mut ClosedPipe);
+        let exit = self.run_in(arguments, b"", (None, false), &mut out, &mut ClosedPipe);
         (exit, String::from_utf8(out).unwrap())
     }
 
@@ -118,15 +132,25 @@ impl Home {
     /// Runs a command on a terminal of so many columns.
     pub fn run_at_width(&self, arguments: &[&str], width: u16) -> Outcome {
         let (mut out, mut err) = (Vec::new(), Vec::new());
-        let exit = self.run_in(arguments, b"", Some(width), &mut out, &mut err);
+        let exit = self.run_in(arguments, b"", (Some(width), false), &mut out, &mut err);
         Outcome { exit, out: String::from_utf8(out).unwrap(), err: String::from_utf8(err).unwrap() }
+    }
+
+    /// What stands on a terminal of so many columns when a command has ended well.
+    pub fn on_a_terminal(&self, arguments: &[&str], width: u16) -> String {
+        let screen = Screen::default();
+        let (mut out, mut err) = (screen.clone(), screen.clone());
+        let exit = self.run_in(arguments, b"", (Some(width), true), &mut out, &mut err);
+        let text = String::from_utf8(screen.0.take()).unwrap();
+        assert_eq!(exit, Exit::Done, "{text}");
+        text.replace(self.dir.path().to_str().unwrap(), "~")
     }
 
     fn run_in(
         &self,
         arguments: &[&str],
         input: &[u8],
-        width: Option<u16>,
+        (width, is_terminal): (Option<u16>, bool),
         out: &mut dyn std::io::Write,
         err: &mut dyn std::io::Write,
     ) -> Exit {
@@ -151,8 +175,8 @@ impl Home {
             pseudonyms: Pseudonyms::default(),
             now_ms: NOW_MS,
             width,
-            out_is_terminal: false,
-            err_is_terminal: false,
+            out_is_terminal: is_terminal,
+            err_is_terminal: is_terminal,
         };
         let arguments = std::iter::once("devboy").chain(arguments.iter().copied());
         cli::run(arguments.map(Into::into), &mut context)

@@ -193,16 +193,17 @@ impl CountedEdges {
     /// How much follows more than by chance, and what most surely.
     fn answer(&self) -> String {
         let (found, all) = self.found;
-        let count = format!("{} of {} come more often than by chance (*)", thousands(found), counted(all, "follow-up"));
+        let count = format!("{} of {} come more often than by chance (*)", thousands(found), counted(all, "edge"));
         let surer =
             |a: &&Edge, b: &&Edge| a.confidence.lower.total_cmp(&b.confidence.lower).then_with(|| b.to.cmp(&a.to));
-        let surest = self.edges.iter().filter(|edge| edge.significant && edge.from != edge.to).max_by(surer);
+        let next = self.edges.iter().filter(|edge| edge.sum.lag == Some(1) && edge.from != edge.to);
+        let surest = next.filter(|edge| edge.significant).max_by(surer);
         surest.map_or_else(
             || format!("{count}."),
             |Edge { from, to, confidence, .. }| {
                 let share = percent(confidence.value());
                 let (of, interval) = (thousands(confidence.n), interval_95(*confidence));
-                format!("{count}; most surely {to} follows {from}: {share} of {of} times ({interval}).")
+                format!("{count}; most surely {to} comes right after {from}: {share} of {of} times ({interval}).")
             },
         )
     }

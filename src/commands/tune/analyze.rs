@@ -152,8 +152,14 @@ fn summarise(args: &Args, context: &mut Context<'_>, analysis: &Analysis<'_>) ->
             "what R6 and R7 say of the planner is of the latest sessions, which alone have anything of it".to_owned(),
         );
     }
+    if !args.from_claude_logs {
+        lines.push(
+            "encoder and total are potential: telemetry does not say whether what L1 and L2 wrote was delivered"
+                .to_owned(),
+        );
+    }
     if args.write.explain {
-        lines.extend(endpoint_lines(args, analysis.responses));
+        lines.extend(endpoint_lines(analysis.responses));
     }
     lines.extend(planner_lines(args, analysis));
     for line in lines {
@@ -200,17 +206,11 @@ fn judged_line(gate: &ProposalGate, too_few: Option<(u64, u64)>) -> String {
 }
 
 /// The endpoints with the most calls.
-fn endpoint_lines(args: &Args, responses: &Responses) -> Vec<String> {
+fn endpoint_lines(responses: &Responses) -> Vec<String> {
     let mut lines = vec![String::new(), "top endpoints by call count:".to_owned()];
     let top = fingerprints::top(&responses.observed.endpoints, TOP_ENDPOINTS);
     lines.extend(top.iter().map(|line| format!("  {line}")));
     lines.push("  dedup% and total% are of the tokens as they are, encoder% of those that were no repeats".to_owned());
-    if !args.from_claude_logs {
-        lines.push(
-            "  encoder%, and so total%, is potential: telemetry does not say whether what L1 and L2 wrote was delivered"
-                .to_owned(),
-        );
-    }
     lines
 }
 
@@ -235,17 +235,20 @@ fn planner_lines(args: &Args, analysis: &Analysis<'_>) -> Vec<String> {
 /// What the changes are worth, to whom: for the answer, and for the first line of the file.
 fn worth(gate: &ProposalGate) -> String {
     let Some((host, all)) = gate.host_shares().zip(gate.all.shares()) else { return "nothing was replayed".to_owned() };
-    let saves = |(before, after): (f64, f64)| match [before, after].map(percent) {
-        [before, after] if before == after => format!("{after} with and without these lines"),
+    let more_of_host = gate.host[1] - gate.host[0];
+    let more_of_all = gate.all.saved_after - gate.all.saved_before;
+    let saves = |(before, after): (f64, f64), more: f64| match [before, after].map(percent) {
+        [_, after] if more.abs() < 0.5 => format!("{after} as before"),
+        [before, after] if before == after => {
+            let side = if more > 0.0 { "more" } else { "less" };
+            format!("{after}, {} tokens {side} than before", thousands(more.abs().round() as u64))
+        }
         [before, after] => format!("{after} instead of {before}"),
     };
     let ([of_host, of_all], sessions) = (&gate.names, counted(gate.sessions, "session"));
-    let [host, all] = [host, all].map(saves);
-    let only = if all.contains("instead") && !host.contains("instead") {
-        format!("only a {of_all} gains: ")
-    } else {
-        String::new()
-    };
+    let (host, all) = (saves(host, more_of_host), saves(all, more_of_all));
+    let only_all = more_of_all >= 0.5 && more_of_host < 0.5;
+    let only = if only_all { format!("only a {of_all} gains: ") } else { String::new() };
     format!(
         "{only}of all results' tokens the {of_host} saves {host}, a {of_all} that changes all results {all} (replayed on {sessions})"
     )
@@ -257,7 +260,7 @@ fn now(gate: &ProposalGate) -> String {
     let (host, all, baseline) = (percent(host.0), percent(all.0), thousands(gate.all.baseline.round() as u64));
     let ([of_host, of_all], sessions) = (&gate.names, counted(gate.sessions, "session"));
     format!(
-        "no proposal saves more beyond chance; the {of_host} saves {host} of {baseline} tokens of results as it is, a {of_all} that \
+        "no change is sure to save more; the {of_host} saves {host} of {baseline} tokens of results as it is, a {of_all} that \
          changes all results {all} (replayed on {sessions})"
     )
 }

@@ -155,10 +155,12 @@ fn answer(args: &Args, found: &SettingsStudy) -> String {
         _ => None,
     });
     let waiting = waiting.collect::<Vec<_>>().join(", ");
-    let why = match (waiting.as_str(), study.sessions.is_empty()) {
-        ("", true) => "there is no session to choose values by".to_owned(),
-        ("", false) => "no setting is cheaper beyond chance and the simulation's error".to_owned(),
-        (waiting, _) => format!("what pays here waits for an update of Claude Code: {waiting}"),
+    let is_judged = all.iter().any(|finding| matches!(finding.verdict, Verdict::Hold(_)));
+    let why = match waiting.as_str() {
+        "" if study.sessions.is_empty() => "there is no session to choose values by".to_owned(),
+        "" if is_judged => "no setting is cheaper beyond chance and the simulation's error".to_owned(),
+        "" => "no setting can be judged on these sessions".to_owned(),
+        waiting => format!("what pays here waits for an update of Claude Code: {waiting}"),
     };
     format!("Nothing to change in {path}: {why}{aside}.")
 }

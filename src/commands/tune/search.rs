@@ -170,6 +170,9 @@ fn show(
     }
     let tables = search::tables(found, args.write.explain);
     writeln!(context.out, "{}", form.sentence(answer))?;
+    if !of_client.is_empty() {
+        writeln!(context.out, "What Claude Code's own settings would bring is in the last table.")?;
+    }
     writeln!(context.out, "{}", form.sentence(&input.covered(!args.asked.output.is_shared())))?;
     if found.stopped {
         writeln!(context.out, "the time was up: there may be more steps")?;

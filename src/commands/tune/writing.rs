@@ -56,10 +56,14 @@ pub fn answer(args: &WriteArgs, file: &SettingsFile, proposal: &Proposal, why: &
     format!("{what}{why}{aside}.")
 }
 
-/// Prints the answer where a person reads it: before everything else, notes included. A quiet run that changes nothing has none.
+/// Prints the answer where a person reads it: before everything else, notes included; beside data, as a note. A quiet run
+/// that changes nothing has none.
 pub fn tell_first(report: &OutputArgs, answer: &str, is_change: bool, context: &mut Context<'_>) -> Result<()> {
     let form = report.form();
-    if !matches!(form, TableFormat::Table | TableFormat::Md) || report.quiet && !is_change {
+    if !matches!(form, TableFormat::Table | TableFormat::Md) {
+        return context.note(report.quiet, answer);
+    }
+    if report.quiet && !is_change {
         return Ok(());
     }
     writeln!(context.out, "{}", form.sentence(answer))?;

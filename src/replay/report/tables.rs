@@ -109,7 +109,6 @@ pub(super) fn summary(report: &ReplayReport) -> Vec<String> {
         (input.failures, "failed, refused or cancelled calls are shown as they are"),
         (input.mixed, "results with images are shown as they are"),
         (input.oversize, "bodies are too large to be written in other ways"),
-        (input.unstudied, "results of deleted logs have no facts and are left out"),
     ];
     let counted = as_they_are.into_iter().filter(|(count, _)| *count > 0);
     lines.extend(counted.map(|(count, what)| format!("{} {what}", thousands(count))));
@@ -141,6 +140,9 @@ fn scope(report: &ReplayReport) -> Vec<String> {
         counted(input.sessions, "session"),
         thousands(baseline)
     )];
+    if input.unstudied > 0 {
+        lines.push(format!("{} results of deleted logs have no facts and are left out", thousands(input.unstudied)));
+    }
     let counters = report.counters();
     if !counters.is_empty() {
         lines.push(format!("baseline: the text as it is (raw); tokens: {counters}; basis: replayed on the real text"));
