@@ -412,7 +412,8 @@ fn an_empty_home_gets_hints_and_no_lake() {
         assert!(!home.lake().exists(), "{command:?} makes a lake of nothing");
     }
     let said = |words: &[&str]| home.run(words).err;
-    let tune = said(&["tune", "--dry-run"]);
+    let tune = home.run(&["tune", "--dry-run"]);
+    let tune = tune.out + &tune.err;
     assert!(tune.contains("devboy tune from-claude-logs") && tune.contains("devboy doctor"), "{tune}");
     assert!(Home::of_team(None).run(&["share", "--show"]).err.contains("--plain-names"));
     let pool = said(&["pool", home.path("nowhere").to_str().unwrap()]);

@@ -115,9 +115,9 @@ fn markdown_names_no_project_server_or_place() {
         &["session"],
         &["ingest"],
         &["doctor"],
-        &["replay"],
-        &["replay", "--planner"],
-        &["replay", "--policy", "all"],
+        &["replay", "--explain"],
+        &["replay", "--planner", "--explain"],
+        &["replay", "--policy", "all", "--explain"],
         &["replay", "--policy", "prompt-cache", "--explain", "--per-session"],
         &["replay", "--policy", "compaction", "--explain"],
         &["replay", "--policy", "history-trim", "--explain"],
@@ -138,9 +138,9 @@ fn markdown_names_no_project_server_or_place() {
         let asked = [command, &["--format", "md"]].concat();
         assert_only(&words.found(run(&home, &asked).as_bytes()), &allowed, &asked);
     }
-    let named = words.found(run(&home, &["replay", "--format", "md", "--names"]).as_bytes());
+    let named = words.found(run(&home, &["replay", "--explain", "--format", "md", "--names"]).as_bytes());
     assert!(named.contains(&"server") && named.contains(&"project"), "--names keeps names: {named:?}");
-    let own = words.found(run(&home, &["replay"]).as_bytes());
+    let own = words.found(run(&home, &["replay", "--explain"]).as_bytes());
     assert!(own.contains(&"server") && own.contains(&"project"), "a report to one's own terminal: {own:?}");
 }
 
@@ -223,7 +223,7 @@ fn what_if_with_redact_names_no_project_server_or_place() {
     }
     assert!(!words.found(&std::fs::read(&lines).unwrap()).contains(&"server"));
     let logs = concat!(env!("CARGO_MANIFEST_DIR"), "/testdata/claude-home");
-    for policy in ["arg-check", "tool-filter", "pipeline"] {
+    for policy in ["arg-check", "tool-filter"] {
         for form in ["table", "json"] {
             let asked = ["what-if", policy, "--all", "--input-dir", logs, "--format", form];
             let own = run(&home, &asked);
