@@ -124,11 +124,12 @@ fn path_length(text: &str, in_table: bool) -> usize {
     path_end(text)
 }
 
-/// The next blank after the last slash, if it begins with one.
+/// The next blank after the last slash, if it begins with one, or the colon before that.
 fn path_end(text: &str) -> usize {
     let last = if text.starts_with('/') { text.rfind('/').unwrap_or_default() } else { 0 };
     let is_end = |c: char| c.is_whitespace() || matches!(c, '"' | '`' | '\'' | ')' | ',' | ';');
-    text[last..].find(is_end).map_or(text.len(), |end| last + end)
+    let end = text[last..].find(is_end).map_or(text.len(), |end| last + end);
+    text[..end].trim_end_matches(':').len()
 }
 
 /// ":12" of "log.jsonl:12".
@@ -163,7 +164,7 @@ pub fn without_place(text: &str, place: &Path) -> String {
     while let Some(at) = rest.find(&place).filter(|_| !place.is_empty()) {
         let (before, found) = rest.split_at(at);
         let behind = &found[place.len()..];
-        let below = behind[..path_end(behind)].trim_end_matches(':').len();
+        let below = path_end(behind);
         let is_place =
             before.chars().next_back().is_none_or(|c| !c.is_alphanumeric() && !matches!(c, '/' | '.' | '_' | '-'))
                 && (below == 0 || place.ends_with('/') || behind.starts_with(['/', ':']));

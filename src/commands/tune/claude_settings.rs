@@ -155,11 +155,11 @@ fn answer(args: &Args, found: &SettingsStudy) -> String {
         _ => None,
     });
     let waiting = waiting.collect::<Vec<_>>().join(", ");
-    let is_judged = all.iter().any(|finding| matches!(finding.verdict, Verdict::Hold(_)));
+    let is_judged = all.iter().any(|finding| finding.forecast.is_some());
     let why = match waiting.as_str() {
         "" if study.sessions.is_empty() => "there is no session to choose values by".to_owned(),
         "" if is_judged => "no setting is cheaper beyond chance and the simulation's error".to_owned(),
-        "" => "no setting can be judged on these sessions".to_owned(),
+        "" => "each setting is set already, or there is too little to judge it by".to_owned(),
         waiting => format!("what pays here waits for an update of Claude Code: {waiting}"),
     };
     format!("Nothing to change in {path}: {why}{aside}.")
