@@ -220,12 +220,7 @@ fn configuration(args: &Args, context: &Context<'_>) -> ExaminedLine {
         "--config"
     } else if context.env.devboy_config.is_some() {
         "DEVBOY_CONFIG"
-    } else if context
-        .env
-        .places
-        .xdg_config_home
-        .as_ref()
-        .is_some_and(|home| path == home.join("devboy/pipeline_config.toml"))
+    } else if context.env.places.xdg_config_home.is_some() && context.env.usual_configs().next().as_ref() == Some(&path)
     {
         "XDG_CONFIG_HOME"
     } else {

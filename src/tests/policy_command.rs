@@ -841,6 +841,19 @@ fn csv_markdown_and_narrow_terminals_hold_the_same_figures() {
     }
 }
 
+/// Whatever stands first in the table: the answer is a row that is clearly cheaper, or that there is none.
+#[test]
+fn the_answer_of_all_policies_is_what_their_table_says() {
+    let large = super::report_page::home_with_large_contexts(12);
+    for (home, settings, expected) in [(home(), vec![], false), (large, set(&["compaction.window=150000"]), true)] {
+        let out = home.run(&words("all", &settings)).out;
+        let is_cheaper = out.lines().any(|line| line.trim_end_matches(['│', ' ']).ends_with(" cheaper"));
+        assert_eq!((is_cheaper, out.contains("None of these is clearly cheaper")), (expected, !expected), "{out}");
+        let answer = out.lines().any(|line| line.contains("% cheaper than the log"));
+        assert_eq!(answer, expected, "{out}");
+    }
+}
+
 #[test]
 fn threads_lakes_and_the_order_of_files_change_no_byte() {
     let home = home();

@@ -88,7 +88,8 @@ pub fn by_cost(reports: &[PolicyReport]) -> Vec<&PolicyReport> {
 
 /// Whether a policy is clearly cheaper than the log.
 pub fn is_cheaper(report: &PolicyReport) -> bool {
-    verdict_word(report) == "cheaper"
+    let change = report.told().and_then(|outcome| outcome.total.change());
+    !report.is_unsure() && change.is_some_and(|change| change < 0.0)
 }
 
 pub(crate) fn verdict_word(report: &PolicyReport) -> &'static str {
@@ -96,7 +97,7 @@ pub(crate) fn verdict_word(report: &PolicyReport) -> &'static str {
         None => "not estimated",
         Some(0.0) => "no change",
         Some(_) if report.is_unsure() => "no clear winner",
-        Some(change) if change < 0.0 => "cheaper",
+        Some(_) if is_cheaper(report) => "cheaper",
         Some(_) => "more expensive",
     }
 }
