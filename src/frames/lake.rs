@@ -8,17 +8,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
-use std::io::{BufWriter, ErrorKind, IntoInnerError};
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use arrow_array::RecordBatch;
-use parquet::arrow::ArrowWriter;
-use parquet::basic::{Compression, ZstdLevel};
-use parquet::file::properties::{EnabledStatistics, WriterProperties};
 use rayon::prelude::*;
 
-use crate::base::files::{self, Growing};
+use crate::base::files;
 use crate::base::id::{Id, IdSet};
 use crate::base::names::{Names, Sym};
 use crate::base::seal::{Seal, Way, kept_secret, secret_file};
@@ -28,6 +25,7 @@ use crate::frames::manifest::{LakeSegment, Manifest, StoredSource, Unusable};
 use crate::frames::stored::{StoredTable, Unreadable};
 use crate::frames::tables::{TABLES, TaggedRows};
 use crate::frames::timelines::{Joined, PackedTimeline};
+use crate::frames::written::write_table;
 use crate::frames::{bodies, manifest, sealed, tables, timelines, values};
 use crate::logs::trace::FileRows;
 use crate::logs::values::ValueRows;
@@ -42,27 +40,6 @@ const SEGMENTS_MAX: usize = 8;
 const MEMOS_MAX: usize = 16;
 /// Rows of a table that are laid out and compressed together: what is being written should not need much room besides.
 const GROUP_ROWS: usize = 1 << 14;
-/// Bytes that go to disk at a time.
-const PIECE_BYTES: usize = 1 << 20;
-/// Columns of hashes and of packed numbers: a dictionary of them only costs time.
-const HASH_COLUMNS: [&str; 15] = [
-    "call",
-    "message",
-    "body",
-    "id",
-    "other",
-    "sha",
-    "path",
-    "near_witness",
-    "line_witnesses",
-    "line_sizes",
-    "texts",
-    "value",
-    "values",
-    "words",
-    "packed",
-];
-
 /// A file of the lake that does not hold what was written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LakeDamage {
@@ -405,9 +382,8 @@ impl Lake {
                 return Ok(());
             }
             let number = next.take_segment();
-            rows.par_iter_mut().for_each(|row| sealed::turn_packed(row.rows.to_mut(), &self.seal, Way::ToDisk));
             let groups = timelines::groups(&rows);
-            let make = |_: &str, part: usize| Some(timelines::batch(&rows, groups.get(part)?));
+            let make = |_: &str, part: usize| Some(timelines::batch(&rows, groups.get(part)?, &self.seal));
             let tables = self.write_tables(number, &timelines::TABLES, &make)?;
             let sources = rows.iter().map(|row| row.source).collect();
             next.timeline_segments.push(LakeSegment { number, tables, sources, ..LakeSegment::default() });
@@ -472,10 +448,11 @@ impl Lake {
             kept.iter().chain(news.values).map(|(&source, values)| (source, values)).collect();
         let number = next.take_segment();
         let group = |part| part * GROUP_ROWS..(part + 1) * GROUP_ROWS;
-        let make = |table: &str, part| tables::batch(table, files, news.names, group(part));
-        let mut tables = self.write_tables(number, &TABLES, &make)?;
-        let make = |table: &str, part| values::batch(table, &values, &value_names, group(part));
-        tables.extend(self.write_tables(number, &values::TABLES, &make)?);
+        let make = |table: &str, part| match values::TABLES.contains(&table) {
+            true => values::batch(table, &values, &value_names, group(part)),
+            false => tables::batch(table, files, news.names, group(part)),
+        };
+        let tables = self.write_tables(number, &[&TABLES[..], &values::TABLES].concat(), &make)?;
         let sources = files.iter().map(|(source, _)| *source).collect();
         next.segments.push(LakeSegment { number, tables, sources, rows, maker: Id::NONE });
         Ok(())
@@ -541,9 +518,8 @@ impl Lake {
     ) -> Result<BTreeMap<String, Id>, Trouble> {
         let written = tables.par_iter().map(|table| {
             let path = self.segment(number, table);
-            let parts = (0..).map_while(|part| make(table, part));
-            let sealed = parts.map(|batch| sealed::pass(batch?, &self.seal, Way::ToDisk));
-            let written = write_batches(sealed, &path).map(|sum| ((*table).to_owned(), sum));
+            let sealed = |part| Some(make(table, part)?.and_then(|batch| sealed::pass(batch, &self.seal, Way::ToDisk)));
+            let written = write_table(&path, &sealed).map(|sum| ((*table).to_owned(), sum));
             written.map_err(|cause| Trouble::Failed(format!("writing {}: {cause}", path.display())))
         });
         written.collect()
@@ -686,26 +662,4 @@ fn mcp_tools(all: &TaggedRows<'_>, names: &Names) -> BTreeSet<String> {
 /// Rows of all tables.
 fn row_count(rows: &FileRows) -> u64 {
     (rows.chains.len() + rows.calls.len() + rows.messages.len() + rows.marks.len() + rows.sessions.len()) as u64
-}
-
-/// Batches of one schema as the groups of a new Parquet file; gives its checksum.
-fn write_batches(
-    mut batches: impl Iterator<Item = ColumnResult<RecordBatch>>,
-    path: &Path,
-) -> Result<Id, Box<dyn std::error::Error>> {
-    let first = batches.next().ok_or("a table without rows")??;
-    let mut properties = WriterProperties::builder()
-        .set_compression(Compression::ZSTD(ZstdLevel::try_new(1)?))
-        .set_statistics_enabled(EnabledStatistics::None);
-    for column in HASH_COLUMNS {
-        properties = properties.set_column_dictionary_enabled(column.into(), false);
-    }
-    let file = BufWriter::with_capacity(PIECE_BYTES, Growing::begin(path)?);
-    let mut writer = ArrowWriter::try_new(file, first.schema(), Some(properties.build()))?;
-    for batch in std::iter::once(Ok(first)).chain(batches) {
-        writer.write(&batch?)?;
-        writer.flush()?;
-    }
-    let file = writer.into_inner()?.into_inner().map_err(IntoInnerError::into_error)?;
-    Ok(file.finish()?)
 }

@@ -23,3 +23,4 @@ pub mod sync;
 pub mod tables;
 pub mod timelines;
 pub mod values;
+mod written;

@@ -1,6 +1,7 @@
 //! Which columns of the lake hold hashes, and how a batch passes to disk and back: every hash in it is sealed or opened,
 //! whatever table it stands in. A column of bytes whose layout is not listed here is refused.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use arrow_array::{Array, ArrayRef, BinaryArray, FixedSizeBinaryArray, RecordBatch, UInt32Array, UInt64Array};
@@ -34,6 +35,25 @@ pub(super) fn turn_packed(bytes: &mut [u8], seal: &Seal, way: Way) {
     let Some((ids, hashes)) = packed::hash_places(bytes) else { return };
     bytes[ids].chunks_exact_mut(16).for_each(|id| turn.id(id));
     bytes[hashes].chunks_exact_mut(8).for_each(|hash| turn.hash_64(hash));
+}
+
+/// Some bytes of a packed timeline as they stand on disk; of all of them a copy would be as much again.
+pub(super) fn sealed_part(bytes: &[u8], place: &Range<usize>, seal: &Seal) -> Vec<u8> {
+    let turn = Turn { seal, way: Way::ToDisk };
+    let (ids, hashes) = packed::hash_places(bytes).unwrap_or_default();
+    // With room for an id that is cut at either end.
+    let (start, end) = (place.start.saturating_sub(16), bytes.len().min(place.end + 16));
+    let mut part = bytes[start..end].to_vec();
+    let mut whole = |all: Range<usize>, width: usize, turn: &dyn Fn(&mut [u8])| {
+        let first = all.start + start.saturating_sub(all.start).next_multiple_of(width);
+        let here = part.get_mut(first - start.min(first)..all.end.min(end).saturating_sub(start));
+        here.into_iter().for_each(|here| here.chunks_exact_mut(width).for_each(turn));
+    };
+    whole(ids, 16, &|id| turn.id(id));
+    whole(hashes, 8, &|hash| turn.hash_64(hash));
+    part.truncate(place.end - start);
+    part.drain(..place.start - start);
+    part
 }
 
 /// The bytes to change them: themselves if they are nobody else's.
@@ -102,7 +122,7 @@ impl Turn<'_> {
     /// Turns the hashes in what stands in a column of bytes; none if that is not laid out as it should be.
     fn blob(self, name: &str, bytes: &mut [u8]) -> Option<()> {
         match name {
-            // The hashes of a packed timeline are sealed before it is cut in rows, see [`turn_packed`].
+            // The hashes of a packed timeline are sealed as it is cut in rows, see [`sealed_part`].
             "line_sizes" | "lost" | packed::COLUMN => Some(()),
             "line_witnesses" => records(bytes, 8, |hash| self.hash_64(hash)),
             "texts" => records(bytes, 4, |hash| self.hash_32(hash)),

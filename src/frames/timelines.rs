@@ -8,8 +8,10 @@ use arrow_array::RecordBatch;
 
 use crate::base::id::Id;
 use crate::base::names::Names;
+use crate::base::seal::Seal;
 use crate::frames::columns::{BatchColumns, ColumnResult, RowSchema, blobs, field, fields};
 use crate::frames::packed;
+use crate::frames::sealed::sealed_part;
 
 /// The table, by the name of its files.
 pub const TABLES: [&str; 1] = ["timelines"];
@@ -78,14 +80,14 @@ fn slices() -> RowSchema<SliceRow> {
     fields!(RowSchema::<SliceRow>::new(), source, bytes, words, earlier, later)
 }
 
-/// The batch of a group.
-pub fn batch(files: &[PackedTimeline<'_>], group: &[TimelineSlice]) -> ColumnResult<RecordBatch> {
+/// The batch of a group, its hashes sealed.
+pub fn batch(files: &[PackedTimeline<'_>], group: &[TimelineSlice], seal: &Seal) -> ColumnResult<RecordBatch> {
     let rows = group.iter().map(|(file, place)| {
         let PackedTimeline { source, bytes, words, ref rows } = files[*file];
         SliceRow { source, bytes, words, earlier: place.start as u64, later: (rows.len() - place.end) as u64 }
     });
     let rows: Vec<SliceRow> = rows.collect();
-    let packed = blobs(group.iter().map(|(file, place)| &files[*file].rows[place.clone()]));
+    let packed = blobs(group.iter().map(|(file, place)| sealed_part(&files[*file].rows, place, seal)));
     let columns = slices().columns(&rows.iter().collect::<Vec<_>>(), &Names::default());
     RecordBatch::try_from_iter_with_nullable(columns.into_iter().chain([(packed::COLUMN, packed, false)]))
 }

@@ -2,18 +2,25 @@
 
 use std::borrow::Cow;
 use std::cell::RefCell;
+use std::collections::BTreeMap;
 
 use proptest::prelude::*;
 
 use super::log_builder::cases;
 use crate::base::id::Id;
 use crate::base::json::{Cursor, TextSink};
+use crate::base::seal::{SECRET_BYTES, Seal};
+use crate::base::varint;
 use crate::facts::body_analyzer::BodyAnalyzer;
 use crate::facts::encode::Params;
+use crate::frames::lake::{Lake, Update};
+use crate::frames::manifest::StoredSource;
+use crate::frames::packed::pack;
 use crate::frames::timelines::{Joined, PackedTimeline, batch, groups, read};
 use crate::logs::body::{Body, BodyStudy, Measured, STUDIED_BYTES, WINDOW_BYTES, code_points};
 use crate::logs::content::read_message;
 use crate::logs::timeline::content::ContentDraft;
+use crate::logs::timeline::rows::FileTimeline;
 use crate::logs::trace::Handle;
 
 /// What a study was handed.
@@ -150,9 +157,10 @@ fn rows_of_a_long_timeline_are_cut_and_joined() {
     let file =
         |(source, &size): (u32, &usize)| PackedTimeline { source, bytes: 7, words: Id::of(b"w"), rows: rows(size) };
     let files: Vec<_> = (0..).zip(&sizes).map(file).collect();
+    let seal = Seal::new(&[7; SECRET_BYTES]);
     let (mut joined, mut found) = (Joined::default(), Vec::new());
     for group in groups(&files) {
-        let batch = batch(&files, &group).unwrap();
+        let batch = batch(&files, &group, &seal).unwrap();
         assert!(group.len() <= 16 && batch.get_array_memory_size() < 5 << 20);
         read(&batch, &mut |row, around| found.extend(joined.add(row.owned(), around))).unwrap();
     }
@@ -160,10 +168,29 @@ fn rows_of_a_long_timeline_are_cut_and_joined() {
     // A row that is missing costs its file, and no other.
     let (mut joined, mut found) = (Joined::default(), Vec::new());
     for (place, group) in groups(&files).iter().enumerate().filter(|(place, _)| *place != 2) {
-        let batch = batch(&files, group).unwrap();
+        let batch = batch(&files, group, &seal).unwrap();
         read(&batch, &mut |row, around| found.extend(joined.add(row.owned(), around))).unwrap();
         assert!(place != 2);
     }
     let sources: Vec<u32> = found.iter().map(|file| file.source).collect();
     assert_eq!(sources, [0, 1, 2, 4, 5, 6, 7, 8, 9]);
+}
+
+#[test]
+fn a_hash_that_is_cut_between_rows_comes_back() {
+    let (ids, hashes) = (300_000_usize, 100_001_usize);
+    let mut rows = vec![pack(&mut FileTimeline::default())[0], 0];
+    varint::put(&mut rows, ids as u64);
+    rows.extend((1..=ids as u128).flat_map(u128::to_le_bytes));
+    varint::put(&mut rows, hashes as u64);
+    rows.extend((1..=hashes as u64).flat_map(u64::to_le_bytes));
+    let stored = StoredSource { number: 1, key: Id::of(b"log"), ..StoredSource::default() };
+    let timeline = PackedTimeline { source: 1, bytes: 0, words: Id::of(b"w"), rows: Cow::Borrowed(&rows) };
+    let dir = tempfile::tempdir().unwrap();
+    let lake = Lake::open(&dir.path().join("lake")).unwrap();
+    let sources = BTreeMap::from([(stored.key, stored.clone())]);
+    let lake = lake.commit(&Update { sources: &sources, next_source: 2, news: None }, &|| ()).unwrap();
+    let lake = lake.commit_timelines(vec![(&stored, timeline)], &|| ()).unwrap();
+    let read = lake.load_timelines(&|row| Some(row.rows.into_owned())).unwrap();
+    assert!(read == BTreeMap::from([(1, rows)]));
 }
