@@ -18,15 +18,16 @@ use rayon::prelude::*;
 use crate::base::files;
 use crate::base::id::{Id, IdSet};
 use crate::base::names::{Names, Sym};
-use crate::base::seal::{Seal, Way, kept_secret, secret_file};
+use crate::base::seal::{Seal, Way, drawn, kept_secret, secret_file};
 use crate::facts::body_facts::BodyFacts;
 use crate::frames::columns::ColumnResult;
 use crate::frames::manifest::{LakeSegment, Manifest, StoredSource, Unusable};
+use crate::frames::new_timelines::NewTimelines;
 use crate::frames::stored::{StoredTable, Unreadable};
 use crate::frames::tables::{TABLES, TaggedRows};
 use crate::frames::timelines::{Joined, PackedTimeline};
 use crate::frames::written::write_table;
-use crate::frames::{bodies, manifest, sealed, tables, timelines, values};
+use crate::frames::{bodies, manifest, packed, sealed, tables, timelines, values};
 use crate::logs::trace::FileRows;
 use crate::logs::values::ValueRows;
 
@@ -291,21 +292,23 @@ impl Lake {
     ) -> Result<(), Trouble> {
         let [bodies_table, encodings_table] = bodies::TABLES;
         let known = facts.len();
-        let groups = self.read_groups(segment, bodies_table, &bodies::read)?;
+        let groups = self.read_groups(segment, bodies_table, None, &bodies::read)?;
         facts.reserve_exact(groups.iter().map(Vec::len).sum());
         groups.into_iter().for_each(|mut group| facts.append(&mut group));
-        let encodings = self.read_groups(segment, encodings_table, &|batch| Ok(batch.clone()))?;
+        let encodings = self.read_groups(segment, encodings_table, None, &|batch| Ok(batch.clone()))?;
         bodies::read_encodings(&encodings, formats, &mut facts[known..])
             .map_err(|cause| damaged(segment, encodings_table, &cause))
     }
 
     /// What `make` makes of what the sources say for a timeline, by number of the source; of several readings of a source
-    /// the latest of which it makes something.
+    /// the latest of which it makes something. Without rows it is only told which timelines there are.
     pub fn load_timelines<T: Send>(
         &self,
+        with_rows: bool,
         make: &(dyn Fn(PackedTimeline<'_>) -> Option<T> + Sync),
     ) -> Result<BTreeMap<u32, T>, Trouble> {
-        let read = self.manifest.timeline_segments.iter().map(|segment| self.load_timeline_segment(segment, make));
+        let segments = self.manifest.timeline_segments.iter();
+        let read = segments.map(|segment| self.load_timeline_segment(segment, with_rows, make));
         let mut files = BTreeMap::new();
         each_whole(read, |made| files.extend(made))?;
         Ok(files)
@@ -315,6 +318,7 @@ impl Lake {
     fn load_timeline_segment<T: Send>(
         &self,
         segment: &LakeSegment,
+        with_rows: bool,
         make: &(dyn Fn(PackedTimeline<'_>) -> Option<T> + Sync),
     ) -> Result<Vec<(u32, T)>, Trouble> {
         let [table] = timelines::TABLES;
@@ -326,11 +330,14 @@ impl Lake {
             let (mut made, mut parts) = (Vec::new(), Vec::new());
             let mut each = |row: PackedTimeline<'_>, around: (u64, u64)| match around {
                 (0, 0) => made.extend(opened(row)),
-                _ => parts.push((row.owned(), around)),
+                _ if with_rows => parts.push((row.owned(), around)),
+                (_, 0) => made.extend(opened(row)),
+                _ => {}
             };
             timelines::read(batch, &mut each).map(|()| (made, parts))
         };
-        let groups = self.read_groups(segment, table, &read)?;
+        let left_out = (!with_rows).then_some(packed::COLUMN);
+        let groups = self.read_groups(segment, table, left_out, &read)?;
         let (mut files, mut joined) = (Vec::new(), Joined::default());
         for (made, parts) in groups {
             files.extend(made);
@@ -339,9 +346,24 @@ impl Lake {
         Ok(files)
     }
 
+    /// Takes timelines of what is read now. None where there are many segments: then they are merged with what is read
+    /// ([`Lake::commit_timelines`]).
+    pub fn begin_timelines(&self) -> Option<NewTimelines> {
+        let segments = &self.manifest.timeline_segments;
+        let name = drawn().ok().filter(|_| segments.len() < SEGMENTS_MAX)?;
+        let path = self.dir.join(format!("{}.tmp", Id(name)));
+        let stored = segments.iter().flat_map(|segment| segment.sources.iter().copied()).collect();
+        Some(NewTimelines::new(path, Arc::clone(&self.seal), stored))
+    }
+
     /// Writes what a run found out, if the lake is still the one it was found out about, and returns the lake as it is
     /// then. `waiting` is called if another run is writing.
-    pub fn commit(&self, update: &Update<'_>, waiting: &dyn Fn()) -> Result<Self, Trouble> {
+    pub fn commit(
+        &self,
+        update: &Update<'_>,
+        timelines: Option<NewTimelines>,
+        waiting: &dyn Fn(),
+    ) -> Result<Self, Trouble> {
         if update.news.is_none() && !self.is_mended && self.manifest.sources == *update.sources {
             return Ok(self.clone());
         }
@@ -351,10 +373,11 @@ impl Lake {
             }
             next.sources.clone_from(update.sources);
             next.next_source = update.next_source;
-            match &update.news {
-                Some(news) => base.add_rows(next, news).and_then(|()| base.add_facts(next, news)),
-                None => Ok(()),
+            if let Some(news) = &update.news {
+                base.add_rows(next, news)?;
+                base.add_facts(next, news)?;
             }
+            timelines.filter(|some| !some.is_empty()).map_or(Ok(()), |some| base.add_timelines(next, some))
         })
     }
 
@@ -374,7 +397,9 @@ impl Lake {
                 let fresh: BTreeSet<u32> = rows.iter().map(|row| row.source).collect();
                 let live: BTreeSet<u32> = next.sources.values().map(StoredSource::timeline).collect();
                 let is_wanted = |source: &u32| live.contains(source) && !fresh.contains(source);
-                rows.extend(base.load_timelines(&|row| is_wanted(&row.source).then(|| row.owned()))?.into_values());
+                rows.extend(
+                    base.load_timelines(true, &|row| is_wanted(&row.source).then(|| row.owned()))?.into_values(),
+                );
                 rows.sort_by_key(|row| row.source);
                 next.timeline_segments.clear();
             }
@@ -486,6 +511,18 @@ impl Lake {
         Ok(())
     }
 
+    /// Takes over timelines that are on disk already.
+    fn add_timelines(&self, next: &mut Manifest, news: NewTimelines) -> Result<(), Trouble> {
+        let ([table], number) = (timelines::TABLES, next.take_segment());
+        let path = self.segment(number, table);
+        let written = news.finish(&path);
+        let (sum, sources) =
+            written.map_err(|cause| Trouble::Failed(format!("writing {}: {cause}", path.display())))?;
+        let tables = BTreeMap::from([(table.to_owned(), sum)]);
+        next.timeline_segments.push(LakeSegment { number, tables, sources, ..LakeSegment::default() });
+        Ok(())
+    }
+
     /// What was memorised under a key, if it is whole.
     pub fn recall(&self, key: Id) -> Option<Vec<u8>> {
         let stored = files::read_own(&self.memo(key)).ok()?;
@@ -536,7 +573,7 @@ impl Lake {
         let parts = segments.iter().flat_map(|segment| tables.iter().map(move |&table| (segment, table)));
         let parts = parts.filter(|(segment, table)| segment.tables.contains_key(*table));
         let read = parts.map(|(segment, table)| {
-            let mut batches = self.read_groups(segment, table, &|batch| Ok(batch.clone()))?.into_iter();
+            let mut batches = self.read_groups(segment, table, None, &|batch| Ok(batch.clone()))?.into_iter();
             batches.try_for_each(|batch| take(table, &batch)).map_err(|cause| damaged(segment, table, &cause))
         });
         each_whole(read, |()| ())
@@ -548,6 +585,7 @@ impl Lake {
         &self,
         segment: &LakeSegment,
         table: &str,
+        left_out: Option<&str>,
         made: &(dyn Fn(&RecordBatch) -> ColumnResult<T> + Sync),
     ) -> Result<Vec<T>, Trouble> {
         let path = self.segment(segment.number, table);
@@ -560,7 +598,7 @@ impl Lake {
         };
         let file = StoredTable::open(&path, segment.tables.get(table).copied().unwrap_or_default());
         let made = |batch| made(&sealed::pass(batch, &self.seal, Way::FromDisk)?);
-        file.and_then(|file| file.groups(&made)).map_err(trouble)
+        file.and_then(|file| file.groups(left_out, &made)).map_err(trouble)
     }
 
     fn segment(&self, number: u32, table: &str) -> PathBuf {

@@ -16,6 +16,7 @@ mod groups;
 pub mod input;
 pub mod lake;
 pub mod manifest;
+pub mod new_timelines;
 pub mod packed;
 mod sealed;
 mod stored;

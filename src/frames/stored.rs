@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use arrow_array::RecordBatch;
 use bytes::Bytes;
 use bytes::buf::Reader;
+use parquet::arrow::ProjectionMask;
 use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReaderBuilder};
 use parquet::errors::Result as ParquetResult;
 use parquet::file::reader::{ChunkReader, Length};
@@ -54,19 +55,25 @@ impl StoredTable {
         Ok(Self { path: path.to_owned(), metadata })
     }
 
-    /// What `made` makes of its row groups, in order, one worker a group.
+    /// What `made` makes of its row groups, in order, one worker a group; of all columns but that which is left out.
     pub(super) fn groups<T: Send>(
         &self,
+        left_out: Option<&str>,
         made: &(dyn Fn(RecordBatch) -> ColumnResult<T> + Sync),
     ) -> Result<Vec<T>, Unreadable> {
-        let groups = 0..self.metadata.metadata().num_row_groups();
-        let groups = groups.into_par_iter().map(|group| {
-            let columns = self.metadata.metadata().row_group(group).columns().iter().map(|column| column.byte_range());
+        let described = self.metadata.metadata();
+        let schema = described.file_metadata().schema_descr();
+        let is_wanted = |place: &usize| Some(schema.column(*place).name()) != left_out;
+        let wanted: Vec<usize> = (0..schema.num_columns()).filter(is_wanted).collect();
+        let mask = ProjectionMask::leaves(schema, wanted.iter().copied());
+        let groups = (0..described.num_row_groups()).into_par_iter().map(|group| {
+            let columns = wanted.iter().map(|&place| described.row_group(group).column(place).byte_range());
             let ends = columns.map(|(start, bytes)| (start, start + bytes));
             let (start, end) = ends.reduce(|one, next| (one.0.min(next.0), one.1.max(next.1))).unwrap_or_default();
             let read = Stretch::read(&self.path, start..end)?;
             let reader = ParquetRecordBatchReaderBuilder::new_with_metadata(read, self.metadata.clone());
-            let batches = reader.with_row_groups(vec![group]).with_batch_size(BATCH_ROWS).build().map_err(odd)?;
+            let reader = reader.with_projection(mask.clone()).with_row_groups(vec![group]);
+            let batches = reader.with_batch_size(BATCH_ROWS).build().map_err(odd)?;
             batches.map(|batch| made(batch?)).collect::<ColumnResult<Vec<T>>>().map_err(odd)
         });
         let groups: Vec<Vec<T>> = groups.collect::<Result<_, _>>()?;

@@ -1,6 +1,7 @@
 //! Brings what is known of the logs up to date: which files are new, grown, rewritten, moved or gone, what has to be
 //! read of them, and what the lake keeps.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -19,7 +20,9 @@ use crate::facts::body_facts::BodyFacts;
 use crate::facts::encode::{self, Params};
 use crate::frames::lake::{Lake, News, Trouble, Update};
 use crate::frames::manifest::{Maker, StoredSource};
+use crate::frames::new_timelines::NewTimelines;
 use crate::frames::tables::TABLES;
+use crate::frames::timelines::PackedTimeline;
 use crate::logs::discover::{Digest, LogFile, LogListing, digest, is_disturbed};
 use crate::logs::message::ExtractionGuide;
 use crate::logs::read::{self, FileReading, Job};
@@ -106,6 +109,8 @@ pub struct SyncScope<'a> {
     /// How bodies are written in other ways.
     pub params: Params,
     pub pool: &'a rayon::ThreadPool,
+    /// Names the words and numbers by which the timeline of a log is made, where timelines are read beside rows.
+    pub timeline_words: Option<&'a (dyn Fn(&Path) -> Id + Sync)>,
     /// Whether progress may be shown.
     pub progress: bool,
     /// Called when another run keeps this one from writing.
@@ -139,7 +144,7 @@ pub struct Loaded {
     pub value_names: Names,
     /// Values that were read in this run and that the lake does not hold.
     pub values: BTreeMap<u32, ValueRows>,
-    /// What files say for a timeline, packed, of those that were read both ways.
+    /// What files say for a timeline, packed, of those that were read both ways and that the lake does not take.
     pub timelines: BTreeMap<u32, Vec<u8>>,
 }
 
@@ -255,15 +260,24 @@ fn attempt(
     let tier = if is_read { tier_with(tier, &held) } else { tier };
     let counted = held.iter().filter(|facts| facts.counted & tier == tier);
     let analysis = AnalysisPool::new(tier, scope.params, counted.map(|facts| facts.body));
-    let joined = Joined { scope, tier, stored: &mut stored, loaded: &mut loaded, known: &mut known, delta: Vec::new() };
-    let delta = joined.read(&plans, &analysis);
+    let timelines = lake.filter(|_| writes && is_read).and_then(Lake::begin_timelines);
+    let joined = Joined {
+        scope,
+        tier,
+        stored: &mut stored,
+        loaded: &mut loaded,
+        known: &mut known,
+        delta: Vec::new(),
+        timelines,
+    };
+    let (delta, timelines) = joined.read(&plans, &analysis);
     let facts = analysis.finish();
     // What could not be read stands as it was known.
     let stands = stored.sources.values().map(|source| source.number).filter(|number| anew.contains(number));
     let stands: BTreeSet<u32> = stands.collect();
     load(scope, lake.filter(|_| !stands.is_empty()), &mut loaded, &|number| stands.contains(&number))?;
     let is_kept = match lake {
-        Some(lake) if writes => keep(lake, scope, &stored, (&delta, &facts), (&mut loaded, &mut known))?,
+        Some(lake) if writes => keep(lake, scope, &stored, (&delta, &facts, timelines), (&mut loaded, &mut known))?,
         Some(_) => facts.is_empty(),
         None => false,
     };
@@ -272,8 +286,11 @@ fn attempt(
     // memory.
     if want.bodies || !is_kept || !held.is_empty() {
         known.bodies = Some(with_known(facts, held));
-    } else if !facts.is_empty() {
+    } else {
         drop(facts);
+    }
+    if is_read {
+        // What reading needed, and values that the lake keeps now.
         allocator::give_back_small_blocks();
     }
     known.loaded = (want.rows || is_read).then_some(loaded);
@@ -302,7 +319,7 @@ fn keep(
     lake: &Lake,
     scope: &SyncScope<'_>,
     stored: &StoredFiles,
-    (delta, facts): (&[NewRows], &[BodyFacts]),
+    (delta, facts, timelines): (&[NewRows], &[BodyFacts], Option<NewTimelines>),
     (loaded, known): (&mut Loaded, &mut UpToDate),
 ) -> std::result::Result<bool, Trouble> {
     let live: BTreeSet<u32> = stored.sources.values().map(|source| source.number).collect();
@@ -324,7 +341,7 @@ fn keep(
     };
     let news = (!delta.is_empty() || !facts.is_empty()).then_some(news);
     let update = Update { sources: &stored.sources, next_source: stored.next_source, news };
-    match scope.pool.install(|| lake.commit(&update, scope.waiting)) {
+    match scope.pool.install(|| lake.commit(&update, timelines, scope.waiting)) {
         Ok(lake) => {
             known.lake = Some(lake);
             loaded.values.clear();
@@ -544,11 +561,13 @@ struct Joined<'j, 's> {
     loaded: &'j mut Loaded,
     known: &'j mut UpToDate,
     delta: Vec<NewRows>,
+    /// Who takes timelines, as long as the disk does.
+    timelines: Option<NewTimelines>,
 }
 
 impl Joined<'_, '_> {
-    /// Reads what the plans ask for and joins it to what is known; returns the new rows by source.
-    fn read(mut self, plans: &[FilePlan<'_>], analysis: &AnalysisPool) -> Vec<NewRows> {
+    /// Reads what the plans ask for and joins it to what is known; returns the new rows by source, and new timelines.
+    fn read(mut self, plans: &[FilePlan<'_>], analysis: &AnalysisPool) -> (Vec<NewRows>, Option<NewTimelines>) {
         let scope = self.scope;
         let jobs: Vec<Job<'_>> = plans.iter().filter_map(FilePlan::job).collect();
         let progress = ProgressLine::new(jobs.iter().map(|job| job.to - job.from).sum(), scope.progress);
@@ -567,11 +586,11 @@ impl Joined<'_, '_> {
         };
         read::read_all(&jobs, guide, scope.pool, &|bytes| progress.advance(bytes), &mut take);
         left.for_each(|plan| self.settle(plan, None));
-        self.delta
+        (self.delta, self.timelines)
     }
 
     /// Joins a file, with what was read of it.
-    fn settle(&mut self, plan: &FilePlan<'_>, reading: Option<FileReading>) {
+    fn settle(&mut self, plan: &FilePlan<'_>, mut reading: Option<FileReading>) {
         let failed = reading.as_ref().and_then(|reading| reading.failure.clone());
         if let Some(why) = plan.failure.clone().or(failed) {
             self.known.files.push(unreadable(plan, self.stored));
@@ -580,10 +599,14 @@ impl Joined<'_, '_> {
         }
         let mut source = self.source(plan);
         let named = reading.as_ref().and_then(|reading| reading.content);
+        let timeline = reading.as_mut().and_then(|reading| reading.packed.take());
         if let Some(reading) = reading {
             self.join(plan, reading, &mut source);
         }
         stamp_source(&mut source, plan, named);
+        if let Some(rows) = timeline {
+            self.put_away(plan, &source, rows);
+        }
         self.known.files.push(KnownFile {
             path: plan.file.path.clone(),
             stored: source.clone(),
@@ -591,6 +614,22 @@ impl Joined<'_, '_> {
             bytes_read: plan.job().map_or(0, |job| job.to - job.from),
         });
         self.stored.sources.insert(plan.key, source);
+    }
+
+    /// Hands the timeline of a file to the lake, or keeps it in memory.
+    fn put_away(&mut self, plan: &FilePlan<'_>, source: &StoredSource, rows: Vec<u8>) {
+        // What changed under the reader is read again by the next run.
+        let stands = source.content.is_some() && !source.counters.is_of_sidecar();
+        let taker = self.timelines.as_mut().filter(|taker| stands && !taker.is_stored(source.timeline()));
+        let (Some(taker), Some(words)) = (taker, self.scope.timeline_words) else {
+            self.loaded.timelines.insert(source.number, rows);
+            return;
+        };
+        let (bytes, words, rows) = (source.bytes, words(&plan.file.path), Cow::Owned(rows));
+        if let Err(why) = taker.add(PackedTimeline { source: source.timeline(), bytes, words, rows }) {
+            self.known.notes.push(format!("the timelines were not stored: {why}"));
+            self.timelines = None;
+        }
     }
 
     /// What is known of a file that stands: of one that is read anew nothing but where it was, and its timeline if it begins
@@ -608,9 +647,7 @@ impl Joined<'_, '_> {
     }
 
     /// Takes what was read of a file.
-    fn join(&mut self, plan: &FilePlan<'_>, mut reading: FileReading, source: &mut StoredSource) {
-        let packed = reading.packed.take();
-        self.loaded.timelines.extend(packed.map(|rows| (source.number, rows)));
+    fn join(&mut self, plan: &FilePlan<'_>, reading: FileReading, source: &mut StoredSource) {
         if plan.fate == FileUpdate::Grown {
             // What it held before was counted as it was; this run counts at least as much, but as this maker does.
             source.tier = counted_tier(self.scope, source);

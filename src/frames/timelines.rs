@@ -43,6 +43,11 @@ impl PackedTimeline<'_> {
     }
 }
 
+/// Whether some files are enough for a group.
+pub fn is_group(files: &[PackedTimeline<'_>]) -> bool {
+    files.len() >= GROUP_ROWS || files.iter().map(|file| file.rows.len()).sum::<usize>() >= GROUP_BYTES
+}
+
 /// A row of the table: the bytes of a file from one place to another.
 pub type TimelineSlice = (usize, Range<usize>);
 

@@ -41,7 +41,7 @@ const HASH_COLUMNS: [&str; 15] = [
 ];
 
 /// What writing gave, or whatever the disk or the columns say.
-type Written<T> = Result<T, Box<dyn Error + Send + Sync>>;
+pub type Written<T> = Result<T, Box<dyn Error + Send + Sync>>;
 
 /// A file that is being written. What is not [`WrittenTable::finish`]ed is removed.
 pub(super) struct WrittenTable {

@@ -27,7 +27,7 @@ impl RowSource {
     /// Whether the file holds session records at all. A journal or a prompt history is a sidecar, not a session log.
     /// A file without any record (empty, or all damaged) is not called one either.
     pub fn is_sidecar(&self) -> bool {
-        self.counters.records > 0 && self.counters.known_records == 0
+        self.counters.is_of_sidecar()
     }
 
     /// How a file is called in reports; one that was deleted has no name any more.

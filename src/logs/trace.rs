@@ -326,6 +326,11 @@ pub struct Counters {
 }
 
 impl Counters {
+    /// Whether they are of a file that holds records and none of a session log.
+    pub fn is_of_sidecar(&self) -> bool {
+        self.records > 0 && self.known_records == 0
+    }
+
     /// Adds the counts of the piece that follows.
     pub fn append(&mut self, later: Self) {
         self.damage.absorb(&later.damage, self.lines);

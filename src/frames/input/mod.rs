@@ -113,7 +113,7 @@ pub struct Input {
     pub(super) taken_down: TakenDown,
     /// Numbers and words of timelines, if logs are read for these as well.
     twofold: Option<TimelineRules>,
-    /// What they said for a timeline, packed, by number of the source.
+    /// What they said for a timeline, packed, by number of the source, where the lake does not have it.
     pub(super) fresh_timelines: BTreeMap<u32, Vec<u8>>,
     /// Names the data files in place of shipped ones.
     overrides: Id,
@@ -274,6 +274,8 @@ impl Input {
         let lake = self.lake.take();
         let is_shown = self.progress;
         let waiting = || tell_waiting(is_shown);
+        let words = self.twofold.as_ref().and_then(|_| self.timeline_maker(false).ok());
+        let words = words.map(|maker| move |log: &Path| timeline::words_of(maker, log));
         let roots = self.roots.iter().zip(&self.listing.roots);
         let roots: Vec<RootNames> = roots.map(|(root, place)| root_names(&root.path, place)).collect();
         let scope = SyncScope {
@@ -283,6 +285,7 @@ impl Input {
             maker: self.maker,
             params: self.formats.params(),
             pool: &self.pool,
+            timeline_words: words.as_ref().map(|words| words as _),
             progress: self.progress,
             waiting: &waiting,
         };

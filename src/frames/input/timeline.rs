@@ -75,9 +75,17 @@ struct TimelineMakers {
 impl TimelineMakers {
     /// Names what makes the rows of a source: one of the makers, and the file beside it if there is one.
     fn of(&self, maker: Id, source: &Id) -> Id {
-        let beside = self.agent_files.get(source);
-        beside.map_or(maker, |stamp| Id::pseudonym(format!("{maker} {stamp:?}").as_bytes()))
+        made_with(maker, self.agent_files.get(source))
     }
+}
+
+fn made_with(maker: Id, beside: Option<&(u64, i64)>) -> Id {
+    beside.map_or(maker, |stamp| Id::pseudonym(format!("{maker} {stamp:?}").as_bytes()))
+}
+
+/// Names what makes the rows of a log, with the file beside it as it is now.
+pub(super) fn words_of(maker: Id, log: &Path) -> Id {
+    made_with(maker, agent_file_stamp(log).as_ref())
 }
 
 /// Why packed rows open: they were packed a moment ago, or looked through when they came from the lake.
@@ -172,7 +180,7 @@ impl Input {
             self.fresh_timelines.clear();
         }
         let makers = self.timeline_makers(detail.tokens)?;
-        let mut known = self.stored_timelines(&makers, &PackedFile::of);
+        let mut known = self.stored_timelines(&makers, true, &PackedFile::of);
         let news = self.news_of_timelines(rules, &known, &makers).into_par_iter();
         let news = news.map(|(place, rows)| (place, PackedFile::of(rows).expect(READABLE)));
         known.extend(self.pool.install(|| news.collect::<Vec<_>>()));
@@ -185,21 +193,24 @@ impl Input {
             return Ok(());
         }
         let (rules, makers) = (rules(&self.data)?, self.timeline_makers(false)?);
-        let known = self.stored_timelines(&makers, &|_| Some(()));
+        let known = self.stored_timelines(&makers, false, &|_| Some(()));
         self.news_of_timelines(&rules, &known, &makers);
         Ok(())
     }
 
-    /// Names what makes rows without and with tokens: how logs are read, the data files, and the version of the table; and what
-    /// stands beside logs.
-    fn timeline_makers(&self, counted: bool) -> Result<TimelineMakers> {
+    /// Names what makes rows with or without tokens: how logs are read, the data files, and the version of the table.
+    pub(super) fn timeline_maker(&self, counted: bool) -> Result<Id> {
         let texts = [self.data.text("logs.toml")?, self.data.text("endpoints.toml")?, self.data.text(RULES)?].concat();
         let versions = format!("{:?} {READING}", timelines_table::VERSIONS);
-        let name = |counted: &str| Id::pseudonym([texts.as_str(), counted, &versions].concat().as_bytes());
-        let full = name("counted");
+        Ok(Id::pseudonym([texts.as_str(), if counted { "counted" } else { "" }, &versions].concat().as_bytes()))
+    }
+
+    /// The makers, and what stands beside logs.
+    fn timeline_makers(&self, counted: bool) -> Result<TimelineMakers> {
         let stamp = |source: &RowSource| Some((source.key, agent_file_stamp(source.path.as_deref()?)?));
         let agent_files = self.sources.iter().filter_map(stamp).collect();
-        Ok(TimelineMakers { counted, full, wanted: if counted { full } else { name("") }, agent_files })
+        let (full, wanted) = (self.timeline_maker(true)?, self.timeline_maker(counted)?);
+        Ok(TimelineMakers { counted, full, wanted, agent_files })
     }
 
     /// Reads what is not known and stores it, packed.
@@ -227,10 +238,11 @@ impl Input {
     }
 
     /// What the lake knows of the sources, by their places in `sources`. Of logs that are gone it is used as it is,
-    /// also if nobody counted their blocks ([`crate::logs::timeline::requests::Block::is_counted`]).
+    /// also if nobody counted their blocks ([`crate::logs::timeline::requests::Block::is_counted`]). Without rows they are empty.
     fn stored_timelines<T: Send>(
         &mut self,
         makers: &TimelineMakers,
+        with_rows: bool,
         of_rows: &(dyn Fn(Vec<u8>) -> Option<T> + Sync),
     ) -> BTreeMap<usize, T> {
         self.without_timeline.clear();
@@ -248,7 +260,7 @@ impl Input {
         };
         loop {
             let Some(lake) = &self.lake else { return BTreeMap::new() };
-            let trouble = match self.pool.install(|| lake.load_timelines(&make)) {
+            let trouble = match self.pool.install(|| lake.load_timelines(with_rows, &make)) {
                 Ok(read) => return self.whole_or_told(read.into_values()),
                 Err(trouble) => trouble,
             };
