@@ -5,6 +5,7 @@ use std::cmp::Reverse;
 use std::io::{Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc;
 
 use rayon::prelude::*;
 
@@ -29,9 +30,10 @@ pub const READING: &str = "15";
 /// Size of the pieces into which a large file is cut.
 pub const PIECE_BYTES: u64 = 16 << 20;
 
-/// Files whose readings are held at once: enough that no worker waits long for the others, few enough that what a reading
-/// needs besides its rows does not add up.
-pub const BATCH_FILES: usize = 2048;
+/// Files that are read together, and their bytes for each worker: enough that no worker waits long for the others, few enough
+/// that what a reading needs besides its rows does not add up.
+pub const BATCH_FILES: usize = 1024;
+const BATCH_BYTES: u64 = 4 * PIECE_BYTES;
 
 /// A file to read, from an offset on.
 #[derive(Clone, Copy, Debug)]
@@ -90,8 +92,8 @@ pub struct Piece {
     pub end: u64,
 }
 
-/// Reads all jobs and hands what each gave to `take`, in their order. `advance` is told of bytes as they are done. Never
-/// are more than [`BATCH_FILES`] read that were not taken.
+/// Reads all jobs and hands what each gave to `take`, in their order, while the next ones are read. `advance` is told of bytes
+/// as they are done. Never are more than twice [`BATCH_FILES`] read that were not taken.
 pub fn read_all(
     jobs: &[Job<'_>],
     guide: ExtractionGuide<'_>,
@@ -99,9 +101,27 @@ pub fn read_all(
     advance: &(dyn Fn(u64) + Sync),
     take: &mut dyn FnMut(FileReading),
 ) {
-    for batch in jobs.chunks(BATCH_FILES) {
-        read_batch(batch, guide, pool, advance).into_iter().for_each(&mut *take);
-    }
+    let (hand_on, read) = mpsc::sync_channel(0);
+    std::thread::scope(|scope| {
+        let mut batches = batches(jobs, BATCH_BYTES * pool.current_num_threads() as u64);
+        scope.spawn(move || batches.try_for_each(|batch| hand_on.send(read_batch(batch, guide, pool, advance))));
+        read.into_iter().flatten().for_each(take);
+    });
+}
+
+/// Jobs that follow each other, of so many bytes at least, and of [`BATCH_FILES`] at most.
+fn batches<'j, 'p>(mut jobs: &'j [Job<'p>], bytes: u64) -> impl Iterator<Item = &'j [Job<'p>]> {
+    std::iter::from_fn(move || {
+        let mut sum = 0;
+        let is_more = |job: &&Job<'_>| {
+            let is_more = sum < bytes;
+            sum += job.to - job.from;
+            is_more
+        };
+        let (batch, rest) = jobs.split_at(jobs.iter().take(BATCH_FILES).take_while(is_more).count());
+        jobs = rest;
+        (!batch.is_empty()).then_some(batch)
+    })
 }
 
 fn read_batch(
