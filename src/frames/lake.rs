@@ -40,7 +40,7 @@ const SEGMENTS_MAX: usize = 8;
 /// Answers kept; a window that moves with the clock asks a new question every time.
 const MEMOS_MAX: usize = 16;
 /// Rows of a table that are laid out and compressed together: what is being written should not need much room besides.
-const GROUP_ROWS: usize = 1 << 14;
+const GROUP_ROWS: usize = 1 << 12;
 /// A file of the lake that does not hold what was written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LakeDamage {

@@ -485,6 +485,11 @@ impl FileTrace {
     pub fn fold(&mut self, rules: &ValueRules) {
         self.rows.fold(&self.names);
         self.values.drop_lists(&self.rows.calls, |tool, list| !rules.keeps(self.names.text(tool), list));
+        // The room to grow in would be a third of all that is held until it is written.
+        self.values.lists.shrink_to_fit();
+        self.values.listed.shrink_to_fit();
+        self.values.given.shrink_to_fit();
+        self.rows.marks.shrink_to_fit();
     }
 }
 
