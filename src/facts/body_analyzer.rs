@@ -131,7 +131,7 @@ impl BodyAnalyzer {
         facts.look = quotable.look();
         facts.texts = quotable.texts(&lossy);
         facts.published = legacy::published_output(text, shape).map(|(_, text)| self.measure(&text));
-        facts.near = near_ref::signature(text, &mut |piece| self.measure(piece));
+        facts.near = near_ref::signature(text, &mut |piece| self.measure(piece)).map(Box::new);
     }
 
     /// Adds what a format makes of the body; texts from which not all of it can be quoted are added to `lossy`.

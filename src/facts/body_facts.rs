@@ -4,11 +4,20 @@
 //! and the lines that can be quoted from one, are packed: they are most of what is known of bodies, nearly all are shown by
 //! every encoding, and few of them are looked at again. So they stand in as few bytes as tell them apart.
 
+use rayon::prelude::*;
+
 use crate::base::body_shape::{KeptLines, Showing};
-use crate::base::id::Id;
+use crate::base::id::{Id, IdSet};
 use crate::base::tokenizer::Size;
 use crate::base::varint;
 use crate::facts::shape::Description;
+
+/// Drops the texts that no call quotes, if these are all facts: of what is known of bodies few are ever asked for.
+pub fn keep_quoted(facts: &mut [BodyFacts]) {
+    let quotes = facts.iter().filter(|facts| facts.is_quote());
+    let quoted: IdSet<u32> = quotes.flat_map(|facts| facts.texts.hashes().iter().copied()).collect();
+    facts.par_iter_mut().for_each(|facts| facts.texts.keep(&quoted));
+}
 
 /// One proven way to write the body.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -74,8 +83,8 @@ pub struct BodyFacts {
     pub published: Option<Size>,
     /// The ways to write it that give it back, by format and then by depth.
     pub encodings: Vec<Encoding>,
-    /// For a JSON object: what a near-reference needs.
-    pub near: Option<NearSignature>,
+    /// For a JSON object: what a near-reference needs. Most bodies are none, and there are very many.
+    pub near: Option<Box<NearSignature>>,
     /// For numbered lines: the lines.
     pub lines: BodyLines,
     /// How the body shows the text of files, by its look alone.
@@ -88,6 +97,11 @@ impl BodyFacts {
     /// The name under which is kept what a call of a message quotes: these are no facts about a body, but kept like them.
     pub fn quoted_by(message: Id, call: Id) -> Id {
         Id::of(&[b"quoted by ", message.0.as_slice(), &call.0].concat())
+    }
+
+    /// Whether these are no facts about a body, but what some call quotes.
+    pub fn is_quote(&self) -> bool {
+        self.raw == Size::default() && !self.texts.is_empty()
     }
 }
 
@@ -108,14 +122,18 @@ pub fn witness(text: &str) -> u64 {
     u64::from_le_bytes(std::array::from_fn(|byte| bytes[byte]))
 }
 
-/// The stretches of a body in their order. What does not fit together is read as far as it does.
+/// The stretches of a body in their order. What does not fit together is read as far as it does. Most bodies have none, and
+/// there are very many.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct BodyLines {
+pub struct BodyLines(Option<Box<PackedLines>>);
+
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+struct PackedLines {
     /// Witnesses, eight bytes each, little-endian.
-    pub witnesses: Box<[u8]>,
+    witnesses: Box<[u8]>,
     /// Per stretch its number (0 for one more than the last one, 1 for none, else itself and 2) and its size in bytes and
     /// tokens ([`varint`]).
-    pub sizes: Box<[u8]>,
+    sizes: Box<[u8]>,
 }
 
 const NEXT: u64 = 0;
@@ -125,22 +143,48 @@ const OTHER: u64 = 2;
 impl BodyLines {
     /// How many there are.
     pub fn len(&self) -> usize {
-        self.witnesses.len() / 8
+        self.witnesses().len() / 8
     }
 
     /// Whether there are none: the body has no numbered lines.
     pub fn is_empty(&self) -> bool {
-        self.witnesses.is_empty()
+        self.witnesses().is_empty()
+    }
+
+    /// The witnesses, packed.
+    pub fn witnesses(&self) -> &[u8] {
+        self.0.as_ref().map_or(&[], |packed| &packed.witnesses)
+    }
+
+    /// Numbers and sizes, packed.
+    pub fn sizes(&self) -> &[u8] {
+        self.0.as_ref().map_or(&[], |packed| &packed.sizes)
+    }
+
+    /// Puts packed witnesses in the place of these.
+    pub fn set_witnesses(&mut self, packed: Box<[u8]>) {
+        self.set(packed, |lines| &mut lines.witnesses);
+    }
+
+    /// Puts packed numbers and sizes in the place of these.
+    pub fn set_sizes(&mut self, packed: Box<[u8]>) {
+        self.set(packed, |lines| &mut lines.sizes);
+    }
+
+    fn set(&mut self, packed: Box<[u8]>, place: fn(&mut PackedLines) -> &mut Box<[u8]>) {
+        if self.0.is_some() || !packed.is_empty() {
+            *place(self.0.get_or_insert_default()) = packed;
+        }
     }
 
     /// The witnesses of some lines that follow each other, as bytes.
     pub fn witnesses_of(&self, first: u32, count: usize) -> &[u8] {
-        &self.witnesses[8 * first as usize..][..8 * count]
+        &self.witnesses()[8 * first as usize..][..8 * count]
     }
 
     /// One after the other.
     pub fn iter(&self) -> impl Iterator<Item = BodyLine> {
-        let (mut witnesses, mut sizes, mut last) = (&*self.witnesses, &*self.sizes, 0_u32);
+        let (mut witnesses, mut sizes, mut last) = (self.witnesses(), self.sizes(), 0_u32);
         std::iter::from_fn(move || {
             let (witness, rest) = witnesses.split_first_chunk()?;
             let number = match varint::take(&mut sizes)? {
@@ -170,7 +214,10 @@ impl FromIterator<BodyLine> for BodyLines {
             varint::put(&mut sizes, coded);
             [size.bytes].iter().chain(&size.tokens).for_each(|&number| varint::put(&mut sizes, number.into()));
         }
-        Self { witnesses: witnesses.into(), sizes: sizes.into() }
+        let mut packed = Self::default();
+        packed.set_witnesses(witnesses.into());
+        packed.set_sizes(sizes.into());
+        packed
     }
 }
 
@@ -183,9 +230,12 @@ pub struct Text {
     pub lost_in: u32,
 }
 
-/// The lines of one body, by hash.
+/// The lines of one body, by hash. Few bodies have any once it is known which are quoted.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct LineHashes {
+pub struct LineHashes(Option<Box<HashedLines>>);
+
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+struct HashedLines {
     hashes: Box<[u32]>,
     /// Which of them some formats lose, in their order, and those formats.
     lost: Box<[(u32, u32)]>,
@@ -194,23 +244,31 @@ pub struct LineHashes {
 impl LineHashes {
     /// The lines with these hashes, of which nothing is lost.
     pub fn of_hashes(hashes: impl Iterator<Item = u32>) -> Self {
-        Self { hashes: hashes.collect(), lost: Box::default() }
+        Self::new(hashes.collect(), Box::default())
+    }
+
+    fn new(hashes: Box<[u32]>, lost: Box<[(u32, u32)]>) -> Self {
+        Self((!hashes.is_empty()).then(|| Box::new(HashedLines { hashes, lost })))
     }
 
     /// Their hashes.
     pub fn hashes(&self) -> &[u32] {
-        &self.hashes
+        self.0.as_ref().map_or(&[], |lines| &lines.hashes)
+    }
+
+    fn lost(&self) -> &[(u32, u32)] {
+        self.0.as_ref().map_or(&[], |lines| &lines.lost)
     }
 
     /// Whether there are none.
     pub fn is_empty(&self) -> bool {
-        self.hashes.is_empty()
+        self.0.is_none()
     }
 
     /// One after the other.
     pub fn iter(&self) -> impl Iterator<Item = Text> {
-        let mut lost = self.lost.iter().peekable();
-        (0..).zip(&self.hashes).map(move |(place, &hash)| {
+        let mut lost = self.lost().iter().peekable();
+        (0..).zip(self.hashes()).map(move |(place, &hash)| {
             let lost_in = lost.next_if(|(at, _)| *at == place).map_or(0, |&(_, formats)| formats);
             Text { hash, lost_in }
         })
@@ -218,20 +276,26 @@ impl LineHashes {
 
     /// The places of the lines that a format loses, in their order.
     pub fn lost_in(&self, format: u8) -> impl Iterator<Item = u32> {
-        self.lost.iter().filter(move |(_, formats)| formats >> format & 1 == 1).map(|&(place, _)| place)
+        self.lost().iter().filter(move |(_, formats)| formats >> format & 1 == 1).map(|&(place, _)| place)
+    }
+
+    /// Drops all but those with these hashes.
+    pub fn keep(&mut self, wanted: &IdSet<u32>) {
+        *self = self.iter().filter(|text| wanted.contains(&text.hash)).collect();
     }
 
     /// Notes what a format loses, by places in any order; a place beyond the lines is none.
     pub fn lose(&mut self, format: u8, places: impl Iterator<Item = u32>) {
-        let mut all = std::mem::take(&mut self.lost).into_vec();
-        all.extend(places.filter(|&place| (place as usize) < self.hashes.len()).map(|place| (place, 1 << format)));
+        let Some(HashedLines { hashes, lost }) = self.0.as_deref_mut() else { return };
+        let mut all = std::mem::take(lost).into_vec();
+        all.extend(places.filter(|&place| (place as usize) < hashes.len()).map(|place| (place, 1 << format)));
         all.sort_unstable_by_key(|(place, _)| *place);
         all.dedup_by(|next, one| {
             let same = next.0 == one.0;
             one.1 |= if same { next.1 } else { 0 };
             same
         });
-        self.lost = all.into();
+        *lost = all.into();
     }
 }
 
@@ -243,6 +307,6 @@ impl FromIterator<Text> for LineHashes {
             hashes.push(hash);
             lost.extend((lost_in != 0).then_some((place, lost_in)));
         }
-        Self { hashes: hashes.into(), lost: lost.into() }
+        Self::new(hashes.into(), lost.into())
     }
 }

@@ -2,6 +2,7 @@
 //! so they stand in segments of their own.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 use arrow_array::RecordBatch;
 
@@ -35,23 +36,50 @@ pub fn read(batch: &RecordBatch) -> ColumnResult<Vec<BodyFacts>> {
     bodies().rows(&BatchColumns(batch), &mut Names::default())
 }
 
-/// Adds the encodings of the batches of one segment to its facts. Those in formats that this program lacks are left out.
-pub fn read_encodings(batches: &[RecordBatch], formats: &[&str], facts: &mut [BodyFacts]) -> ColumnResult<()> {
-    let place: IdMap<Id, usize> = facts.iter().enumerate().map(|(index, row)| (row.body, index)).collect();
-    let numbers: BTreeMap<&str, u8> = formats.iter().zip(0..).map(|(&id, number)| (id, number)).collect();
-    for columns in batches.iter().map(BatchColumns) {
-        let mut names = Names::default();
+/// Columns that tell what calls quote.
+pub const QUOTE_COLUMNS: [&str; 2] = ["bytes", "texts"];
+
+/// The texts, sealed as they are, of what is no body but a quote: it has no size.
+pub fn quoted(batch: &RecordBatch) -> ColumnResult<Vec<u32>> {
+    let columns = BatchColumns(batch);
+    let (bytes, texts) = (columns.u32("bytes")?, columns.blobs("texts")?);
+    let quotes = (0..batch.num_rows()).filter(|row| bytes.value(*row) == 0).map(|row| texts.value(row));
+    Ok(quotes.flat_map(|packed| packed.as_chunks().0).map(|hash| u32::from_le_bytes(*hash)).collect())
+}
+
+/// The encodings of one segment, body by body, with what is lost in each.
+#[derive(Default)]
+pub struct StoredEncodings {
+    rows: Vec<(Encoding, Box<[u8]>)>,
+    /// Where those of a body stand.
+    places: IdMap<Id, Range<u32>>,
+}
+
+impl StoredEncodings {
+    /// Adds those of a batch; `formats` are the names of the formats by number. Those in formats that this program lacks are
+    /// left out.
+    pub fn add(&mut self, batch: &RecordBatch, formats: &[&str]) -> ColumnResult<()> {
+        let numbers: BTreeMap<&str, u8> = formats.iter().copied().zip(0..).collect();
+        let (columns, mut names) = (BatchColumns(batch), Names::default());
         let lost = columns.blobs("lost")?;
         for (row, encoding) in encodings().rows(&columns, &mut names)?.into_iter().enumerate() {
             let EncodingRow { body, format, depth, size, kept } = encoding;
-            let known = numbers.get(names.text(format)).zip(place.get(&body));
-            let Some((&format, &place)) = known else { continue };
+            let Some(&format) = numbers.get(names.text(format)) else { continue };
             let kept = KeptLines::from_repr(kept).unwrap_or_default();
-            facts[place].encodings.push(Encoding { format, depth, size, kept });
-            unpack_lost(lost.value(row), format, &mut facts[place].texts);
+            let place = self.rows.len() as u32;
+            self.rows.push((Encoding { format, depth, size, kept }, lost.value(row).into()));
+            self.places.entry(body).or_insert(place..place).end = place + 1;
         }
+        Ok(())
     }
-    Ok(())
+
+    /// Gives a body its own.
+    pub fn give(&self, facts: &mut BodyFacts) {
+        let own =
+            self.places.get(&facts.body).map_or(&[][..], |place| &self.rows[place.start as usize..place.end as usize]);
+        facts.encodings = own.iter().map(|(encoding, _)| *encoding).collect();
+        own.iter().for_each(|(encoding, lost)| unpack_lost(lost, encoding.format, &mut facts.texts));
+    }
 }
 
 fn bodies() -> RowSchema<BodyFacts> {
@@ -69,12 +97,15 @@ fn bodies() -> RowSchema<BodyFacts> {
         .column(
             "near_witness",
             (
-                |row| row.near.as_ref().map(pack_near).unwrap_or_default(),
-                |row, bytes: Vec<u8>| row.near = unpack_near(&bytes),
+                |row| row.near.as_deref().map(pack_near).unwrap_or_default(),
+                |row, bytes: Vec<u8>| row.near = unpack_near(&bytes).map(Box::new),
             ),
         )
-        .column("line_witnesses", (|row| row.lines.witnesses.clone(), |row, bytes| row.lines.witnesses = bytes))
-        .column("line_sizes", (|row| row.lines.sizes.clone(), |row, bytes| row.lines.sizes = bytes))
+        .column(
+            "line_witnesses",
+            (|row| row.lines.witnesses().into(), |row, bytes: Box<[u8]>| row.lines.set_witnesses(bytes)),
+        )
+        .column("line_sizes", (|row| row.lines.sizes().into(), |row, bytes: Box<[u8]>| row.lines.set_sizes(bytes)))
         .column("look", (|row| row.look as u8, |row, number| row.look = Showing::from_repr(number).unwrap_or_default()))
         .column("texts", (|row| pack_hashes(&row.texts), |row, bytes: Vec<u8>| row.texts = unpack_hashes(&bytes)))
 }

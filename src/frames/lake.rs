@@ -41,6 +41,9 @@ const SEGMENTS_MAX: usize = 8;
 const MEMOS_MAX: usize = 16;
 /// Rows of a table that are laid out and compressed together: what is being written should not need much room besides.
 const GROUP_ROWS: usize = 1 << 12;
+/// Every column of a table.
+const ALL: &(dyn Fn(&str) -> bool + Sync) = &|_| true;
+
 /// A file of the lake that does not hold what was written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LakeDamage {
@@ -267,19 +270,45 @@ impl Lake {
 
     /// All facts about bodies, by name; `formats` are the names of the formats by number. Facts that something else than
     /// `maker` made serve for logs that are gone: they count as not counted, so that all other bodies are studied again.
-    pub fn load_bodies(&self, formats: &[&str], maker: Id) -> Result<Vec<BodyFacts>, Trouble> {
+    /// Texts are most of what is stored, and hardly any are quoted: if only those are wanted, the others are dropped as they come.
+    pub fn load_bodies(&self, formats: &[&str], maker: Id, only_quoted: bool) -> Result<Vec<BodyFacts>, Trouble> {
         let (mut facts, mut others) = (Vec::new(), Vec::new());
+        let quoted = if only_quoted { Some(self.quoted()?) } else { None };
         let read = self.manifest.body_segments.iter().rev().map(|segment| {
             let known = if segment.maker == maker { &mut facts } else { &mut others };
-            self.load_body_segment(segment, formats, known)
+            self.load_body_segment(segment, formats, quoted.as_ref(), known)
         });
         each_whole(read, |()| ())?;
         others.iter_mut().for_each(|row: &mut BodyFacts| row.counted = 0);
         // What this maker says comes first and stays, of that the latest.
         facts.append(&mut others);
-        facts.sort_by_key(|row| row.body);
+        // They stand in order in each segment, and to sort them takes half of their room once more.
+        if !facts.is_sorted_by_key(|row| row.body) {
+            facts.sort_by_key(|row| row.body);
+        }
         facts.dedup_by_key(|row| row.body);
         Ok(facts)
+    }
+
+    /// What calls quote.
+    fn quoted(&self) -> Result<IdSet<u32>, Trouble> {
+        let [table, _] = bodies::TABLES;
+        let mut quoted = IdSet::default();
+        let read = self.manifest.body_segments.iter().map(|segment| {
+            let stored = self.stored(segment, table)?;
+            let mut add = |texts: Vec<u32>| {
+                quoted.extend(texts.into_iter().map(|hash| self.seal.hash_32(Way::FromDisk, hash)));
+                Ok(())
+            };
+            let found = stored.each_group(
+                &|column| bodies::QUOTE_COLUMNS.contains(&column),
+                &|batch| bodies::quoted(&batch),
+                &mut add,
+            );
+            found.map_err(|cause| self.trouble(segment, table, cause))
+        });
+        each_whole(read, |()| ())?;
+        Ok(quoted)
     }
 
     /// Puts the facts of one segment behind others. Bodies come group by group, so that no more than a few of them stand in
@@ -288,16 +317,29 @@ impl Lake {
         &self,
         segment: &LakeSegment,
         formats: &[&str],
+        quoted: Option<&IdSet<u32>>,
         facts: &mut Vec<BodyFacts>,
     ) -> Result<(), Trouble> {
         let [bodies_table, encodings_table] = bodies::TABLES;
-        let known = facts.len();
-        let groups = self.read_groups(segment, bodies_table, None, &bodies::read)?;
-        facts.reserve_exact(groups.iter().map(Vec::len).sum());
-        groups.into_iter().for_each(|mut group| facts.append(&mut group));
-        let encodings = self.read_groups(segment, encodings_table, None, &|batch| Ok(batch.clone()))?;
-        bodies::read_encodings(&encodings, formats, &mut facts[known..])
-            .map_err(|cause| damaged(segment, encodings_table, &cause))
+        let mut encodings = bodies::StoredEncodings::default();
+        let table = self.stored(segment, encodings_table)?;
+        let mut add = |batch| encodings.add(&batch, formats);
+        self.each_group(segment, (encodings_table, &table), ALL, &Ok, &mut add)?;
+        let read = |batch| {
+            let mut group = bodies::read(&batch)?;
+            for row in &mut group {
+                encodings.give(row);
+                quoted.into_iter().for_each(|quoted| row.texts.keep(quoted));
+            }
+            Ok(group)
+        };
+        let table = self.stored(segment, bodies_table)?;
+        facts.reserve_exact(table.rows());
+        let mut add = |mut group: Vec<BodyFacts>| {
+            facts.append(&mut group);
+            Ok(())
+        };
+        self.each_group(segment, (bodies_table, &table), ALL, &read, &mut add)
     }
 
     /// What `make` makes of what the sources say for a timeline, by number of the source; of several readings of a source
@@ -326,7 +368,7 @@ impl Lake {
             sealed::turn_packed(row.rows.to_mut(), &self.seal, Way::FromDisk);
             Some((row.source, make(row)?))
         };
-        let read = |batch: &RecordBatch| {
+        let read = |batch: RecordBatch| {
             let (mut made, mut parts) = (Vec::new(), Vec::new());
             let mut each = |row: PackedTimeline<'_>, around: (u64, u64)| match around {
                 (0, 0) => made.extend(opened(row)),
@@ -334,15 +376,16 @@ impl Lake {
                 (_, 0) => made.extend(opened(row)),
                 _ => {}
             };
-            timelines::read(batch, &mut each).map(|()| (made, parts))
+            timelines::read(&batch, &mut each).map(|()| (made, parts))
         };
-        let left_out = (!with_rows).then_some(packed::COLUMN);
-        let groups = self.read_groups(segment, table, left_out, &read)?;
         let (mut files, mut joined) = (Vec::new(), Joined::default());
-        for (made, parts) in groups {
+        let mut add = |(made, parts): (Vec<(u32, T)>, Vec<_>)| {
             files.extend(made);
             files.extend(parts.into_iter().filter_map(|(row, around)| joined.add(row, around)).filter_map(opened));
-        }
+            Ok(())
+        };
+        let is_wanted = |column: &str| with_rows || column != packed::COLUMN;
+        self.each_group(segment, (table, &self.stored(segment, table)?), &is_wanted, &read, &mut add)?;
         Ok(files)
     }
 
@@ -493,7 +536,7 @@ impl Lake {
         let known;
         if next.body_segments.len() >= SEGMENTS_MAX {
             let fresh: IdSet<Id> = facts.iter().map(|row| row.body).collect();
-            known = self.load_bodies(news.formats, news.maker)?;
+            known = self.load_bodies(news.formats, news.maker, false)?;
             facts.extend(known.iter().filter(|row| live.contains(&row.body) && !fresh.contains(&row.body)));
             next.body_segments.clear();
             // What others said of the same bodies goes: if they are asked again, they study them again.
@@ -573,32 +616,41 @@ impl Lake {
         let parts = segments.iter().flat_map(|segment| tables.iter().map(move |&table| (segment, table)));
         let parts = parts.filter(|(segment, table)| segment.tables.contains_key(*table));
         let read = parts.map(|(segment, table)| {
-            let mut batches = self.read_groups(segment, table, None, &|batch| Ok(batch.clone()))?.into_iter();
-            batches.try_for_each(|batch| take(table, &batch)).map_err(|cause| damaged(segment, table, &cause))
+            let stored = self.stored(segment, table)?;
+            self.each_group(segment, (table, &stored), ALL, &Ok, &mut |batch| take(table, &batch))
         });
         each_whole(read, |()| ())
     }
 
-    /// What `made` makes of the row groups of a file of a segment, in order, one worker a group; hashes are as they were before
-    /// they went to disk. An error if its bytes are not those that were written.
-    fn read_groups<T: Send>(
+    /// A file of a segment. An error if its bytes are not those that were written.
+    fn stored(&self, segment: &LakeSegment, table: &str) -> Result<StoredTable, Trouble> {
+        let sum = segment.tables.get(table).copied().unwrap_or_default();
+        StoredTable::open(&self.segment(segment.number, table), sum)
+            .map_err(|cause| self.trouble(segment, table, cause))
+    }
+
+    /// Hands on what `made` makes of the wanted columns of the row groups of a file of a segment, in order, one worker a group;
+    /// hashes are as they were before they went to disk.
+    fn each_group<T: Send>(
         &self,
         segment: &LakeSegment,
-        table: &str,
-        left_out: Option<&str>,
-        made: &(dyn Fn(&RecordBatch) -> ColumnResult<T> + Sync),
-    ) -> Result<Vec<T>, Trouble> {
-        let path = self.segment(segment.number, table);
-        let trouble = |cause: Unreadable| match cause {
+        (table, stored): (&str, &StoredTable),
+        is_wanted: &(dyn Fn(&str) -> bool + Sync),
+        made: &(dyn Fn(RecordBatch) -> ColumnResult<T> + Sync),
+        take: &mut dyn FnMut(T) -> ColumnResult<()>,
+    ) -> Result<(), Trouble> {
+        let made = |batch| made(sealed::pass(batch, &self.seal, Way::FromDisk)?);
+        stored.each_group(is_wanted, &made, take).map_err(|cause| self.trouble(segment, table, cause))
+    }
+
+    fn trouble(&self, segment: &LakeSegment, table: &str, cause: Unreadable) -> Trouble {
+        match cause {
             Unreadable::Disk(cause) if !matches!(cause.kind(), ErrorKind::NotFound | ErrorKind::Unsupported) => {
-                Trouble::Failed(format!("reading {}: {cause}", path.display()))
+                Trouble::Failed(format!("reading {}: {cause}", self.segment(segment.number, table).display()))
             }
             Unreadable::Disk(cause) => damaged(segment, table, &cause),
             Unreadable::Content(why) => damaged(segment, table, &why),
-        };
-        let file = StoredTable::open(&path, segment.tables.get(table).copied().unwrap_or_default());
-        let made = |batch| made(&sealed::pass(batch, &self.seal, Way::FromDisk)?);
-        file.and_then(|file| file.groups(left_out, &made)).map_err(trouble)
+        }
     }
 
     fn segment(&self, number: u32, table: &str) -> PathBuf {

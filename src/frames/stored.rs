@@ -18,8 +18,8 @@ use crate::base::files;
 use crate::base::id::Id;
 use crate::frames::columns::ColumnResult;
 
-/// Rows per batch when reading.
-const BATCH_ROWS: usize = 1 << 16;
+/// Groups that each worker reads before they are handed on: the next one need not wait for a slow neighbour every time.
+const GROUPS_OF_A_WORKER: usize = 4;
 /// Bytes at the end of a Parquet file: how long the description before them is, and what kind of file it is.
 const TAIL_BYTES: u64 = 8;
 
@@ -55,29 +55,49 @@ impl StoredTable {
         Ok(Self { path: path.to_owned(), metadata })
     }
 
-    /// What `made` makes of its row groups, in order, one worker a group; of all columns but that which is left out.
-    pub(super) fn groups<T: Send>(
+    /// Hands on what `made` makes of the wanted columns of its row groups, in order, one worker a group: a few are made,
+    /// handed on, and dropped, and only then the next ones are read.
+    pub(super) fn each_group<T: Send>(
         &self,
-        left_out: Option<&str>,
+        is_wanted: &(dyn Fn(&str) -> bool + Sync),
         made: &(dyn Fn(RecordBatch) -> ColumnResult<T> + Sync),
+        take: &mut dyn FnMut(T) -> ColumnResult<()>,
+    ) -> Result<(), Unreadable> {
+        let groups: Vec<usize> = (0..self.metadata.metadata().num_row_groups()).collect();
+        for some in groups.chunks(GROUPS_OF_A_WORKER * rayon::current_num_threads()) {
+            let read = some.par_iter().map(|&group| self.group(group, is_wanted, made));
+            let read: Vec<Vec<T>> = read.collect::<Result<_, _>>()?;
+            read.into_iter().flatten().try_for_each(&mut *take).map_err(odd)?;
+        }
+        Ok(())
+    }
+
+    fn group<T>(
+        &self,
+        group: usize,
+        is_wanted: &dyn Fn(&str) -> bool,
+        made: &dyn Fn(RecordBatch) -> ColumnResult<T>,
     ) -> Result<Vec<T>, Unreadable> {
-        let described = self.metadata.metadata();
-        let schema = described.file_metadata().schema_descr();
-        let is_wanted = |place: &usize| Some(schema.column(*place).name()) != left_out;
-        let wanted: Vec<usize> = (0..schema.num_columns()).filter(is_wanted).collect();
-        let mask = ProjectionMask::leaves(schema, wanted.iter().copied());
-        let groups = (0..described.num_row_groups()).into_par_iter().map(|group| {
-            let columns = wanted.iter().map(|&place| described.row_group(group).column(place).byte_range());
-            let ends = columns.map(|(start, bytes)| (start, start + bytes));
-            let (start, end) = ends.reduce(|one, next| (one.0.min(next.0), one.1.max(next.1))).unwrap_or_default();
-            let read = Stretch::read(&self.path, start..end)?;
-            let reader = ParquetRecordBatchReaderBuilder::new_with_metadata(read, self.metadata.clone());
-            let reader = reader.with_projection(mask.clone()).with_row_groups(vec![group]);
-            let batches = reader.with_batch_size(BATCH_ROWS).build().map_err(odd)?;
-            batches.map(|batch| made(batch?)).collect::<ColumnResult<Vec<T>>>().map_err(odd)
-        });
-        let groups: Vec<Vec<T>> = groups.collect::<Result<_, _>>()?;
-        Ok(groups.into_iter().flatten().collect())
+        let described = self.metadata.metadata().row_group(group);
+        let columns = described.columns().iter().map(|column| column.column_path().string());
+        let wanted: Vec<usize> =
+            (0..).zip(columns).filter(|(_, name)| is_wanted(name)).map(|(place, _)| place).collect();
+        let ends = wanted.iter().map(|&place| described.column(place).byte_range());
+        let ends = ends.map(|(start, bytes)| (start, start + bytes));
+        let (start, end) = ends.reduce(|one, next| (one.0.min(next.0), one.1.max(next.1))).unwrap_or_default();
+        let read = Stretch::read(&self.path, start..end)?;
+        let reader = ParquetRecordBatchReaderBuilder::new_with_metadata(read, self.metadata.clone());
+        let mask = ProjectionMask::leaves(reader.parquet_schema(), wanted);
+        // As many rows as there are: the reader makes room for all that it is told of.
+        let rows = usize::try_from(described.num_rows()).unwrap_or_default().max(1);
+        let reader = reader.with_projection(mask).with_row_groups(vec![group]).with_batch_size(rows);
+        let batches = reader.build().map_err(odd)?;
+        batches.map(|batch| made(batch?)).collect::<ColumnResult<Vec<T>>>().map_err(odd)
+    }
+
+    /// How many rows it has.
+    pub(super) fn rows(&self) -> usize {
+        usize::try_from(self.metadata.metadata().file_metadata().num_rows()).unwrap_or_default()
     }
 }
 

@@ -16,7 +16,7 @@ use crate::base::progress::ProgressLine;
 use crate::base::unpack::Packing;
 use crate::base::{allocator, numbers};
 use crate::facts::analysis_pool::AnalysisPool;
-use crate::facts::body_facts::BodyFacts;
+use crate::facts::body_facts::{BodyFacts, keep_quoted};
 use crate::facts::encode::{self, Params};
 use crate::frames::lake::{Lake, News, Trouble, Update};
 use crate::frames::manifest::{Maker, StoredSource};
@@ -130,6 +130,8 @@ pub struct Want {
     pub rows: bool,
     /// The facts about bodies. What counts them is [`Want::tier`]: a lake that has them can give them later.
     pub bodies: bool,
+    /// Whether texts of bodies are wanted only if some call quotes them, and all calls are known.
+    pub only_quoted: bool,
     /// The vocabularies in which bodies are to be counted, one bit each.
     pub tier: u8,
 }
@@ -255,7 +257,10 @@ fn attempt(
     let lake_of_rows = lake.filter(|_| want.rows || is_read);
     load(scope, lake_of_rows, &mut loaded, &|number| !anew.contains(&number))?;
     let lake_of_bodies = lake.filter(|_| (is_read || want.bodies) && tier != 0);
-    let held = lake_of_bodies.map(|lake| scope.pool.install(|| lake.load_bodies(&encode::ids(), scope.maker.facts)));
+    // What is read may quote what was known.
+    let only_quoted = want.only_quoted && !is_read;
+    let held = |lake: &Lake| lake.load_bodies(&encode::ids(), scope.maker.facts, only_quoted);
+    let held = lake_of_bodies.map(|lake| scope.pool.install(|| held(lake)));
     let held = held.transpose()?.unwrap_or_default();
     let tier = if is_read { tier_with(tier, &held) } else { tier };
     let counted = held.iter().filter(|facts| facts.counted & tier == tier);
@@ -271,7 +276,11 @@ fn attempt(
         timelines,
     };
     let (delta, timelines) = joined.read(&plans, &analysis);
-    let facts = analysis.finish();
+    let mut facts = analysis.finish();
+    if want.only_quoted && lake.is_none() {
+        scope.pool.install(|| keep_quoted(&mut facts));
+        allocator::give_back_small_blocks();
+    }
     // What could not be read stands as it was known.
     let stands = stored.sources.values().map(|source| source.number).filter(|number| anew.contains(number));
     let stands: BTreeSet<u32> = stands.collect();

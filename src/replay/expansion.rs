@@ -81,7 +81,7 @@ impl<'t> Expansion<'t> {
 
     fn is_near(&self, response: u32, to: u32) -> bool {
         let stands = matches!(self.sent.get(&to), Some(SentForm::AsIs));
-        let signatures = self.facts(to).near.as_ref().zip(self.facts(response).near.as_ref());
+        let signatures = self.facts(to).near.as_deref().zip(self.facts(response).near.as_deref());
         stands && signatures.is_some_and(|(there, here)| changed(there, here).as_ref() == Some(here))
     }
 

@@ -70,7 +70,7 @@ impl ReplayInput {
         let annotations = Annotations::load(&input.data)?;
         let endpoint_of = |tool: &str, class: &str| endpoint(words, &annotations, tool, class);
         let lay_out = || Tape::new(&history, &names, bodies, profiles, &endpoint_of, lines_min);
-        let tape = input.pool.install(lay_out).without_spare_lines();
+        let tape = input.pool.install(lay_out);
         Ok(Self {
             tape,
             projects: history.sessions.iter().map(|session| session.project).collect(),

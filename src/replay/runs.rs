@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use rayon::prelude::*;
 
 use crate::base::id::IdMap;
-use crate::facts::body_facts::{BodyFacts, BodyLine};
+use crate::facts::body_facts::{BodyFacts, BodyLine, BodyLines};
 
 /// Stands where no window begins.
 pub const NO_WINDOW: u32 = u32::MAX;
@@ -92,11 +92,16 @@ impl Windows {
         self.lines[body][line].text = text;
     }
 
-    /// Unpacks the lines of some bodies.
-    pub fn unpack_lines_of(&mut self, facts: &[BodyFacts], wanted: &[bool]) {
-        let lines =
-            |(row, &wanted): (&BodyFacts, &bool)| if wanted { row.lines.iter().collect() } else { Box::default() };
-        self.lines = facts.par_iter().zip(wanted).map(lines).collect();
+    /// Unpacks the lines of some bodies. With `is_last`, packed lines are dropped as they go by: nobody asks for them again.
+    pub fn unpack_lines_of(&mut self, facts: &mut [BodyFacts], wanted: &[bool], is_last: bool) {
+        let lines = |(row, &wanted): (&mut BodyFacts, &bool)| {
+            let lines = if wanted { row.lines.iter().collect() } else { Box::default() };
+            if is_last {
+                row.lines = BodyLines::default();
+            }
+            lines
+        };
+        self.lines = facts.par_iter_mut().zip(wanted).map(lines).collect();
     }
 
     /// Lines of a window.

@@ -9,7 +9,7 @@ use crate::base::body_shape::Showing;
 use crate::base::id::{Id, IdMap, IdSet};
 use crate::base::names::Names;
 use crate::base::tokenizer::Size;
-use crate::facts::body_facts::{BodyFacts, BodyLines, Encoding};
+use crate::facts::body_facts::{BodyFacts, Encoding};
 use crate::logs::history::{Call, History};
 use crate::logs::trace::{Handle, ResultKind, Status};
 use crate::replay::runs::Windows;
@@ -223,12 +223,18 @@ impl Tape {
         let sessions = SessionProfiles::new(&sessions);
         let mut tape =
             Self { responses, evictions, facts, endpoints, sessions, range_lines_min, encodings, windows, quotes };
-        tape.derive();
+        tape.work_out(true);
         tape
     }
 
     /// Fills in what follows from the rest.
     pub fn derive(&mut self) {
+        self.work_out(false);
+    }
+
+    /// The same. With `is_last`, lines as they are packed are dropped, and those of bodies that share none: no replay asks for
+    /// them, and they are most of what is known of bodies.
+    fn work_out(&mut self, is_last: bool) {
         let mut place = Vec::with_capacity(self.facts.len());
         self.encodings.clear();
         for facts in &self.facts {
@@ -241,7 +247,7 @@ impl Tape {
         for (response, _) in self.responses.iter().zip(&shares).filter(|(_, shares)| **shares) {
             wanted[response.body as usize] = true;
         }
-        self.windows.unpack_lines_of(&self.facts, &wanted);
+        self.windows.unpack_lines_of(&mut self.facts, &wanted, is_last);
         for (response, shares_lines) in self.responses.iter_mut().zip(shares) {
             if let Some(facts) = self.facts.get(response.body as usize) {
                 let encodings = place[response.body as usize];
@@ -250,14 +256,6 @@ impl Tape {
                 response.body_at_hand = BodyAtHand { raw, shape, showing, shares_lines, preview, encodings };
             }
         }
-    }
-
-    /// Drops what no replay of this tape asks for: lines as they are packed, and those of bodies that share none. They
-    /// are most of what is known of bodies.
-    #[must_use]
-    pub fn without_spare_lines(mut self) -> Self {
-        self.facts.iter_mut().for_each(|facts| facts.lines = BodyLines::default());
-        self
     }
 
     /// The proven encodings of a response's body.
@@ -307,8 +305,8 @@ impl Tape {
 
 /// What the calls of a history quote.
 fn quotes(history: &History, facts: &[BodyFacts]) -> Vec<(u32, Vec<u32>)> {
-    let is_quote = |facts: &&BodyFacts| facts.raw == Size::default() && !facts.texts.is_empty();
-    let quotes: IdMap<Id, &BodyFacts> = facts.iter().filter(is_quote).map(|facts| (facts.body, facts)).collect();
+    let quotes = facts.iter().filter(|facts| facts.is_quote());
+    let quotes: IdMap<Id, &BodyFacts> = quotes.map(|facts| (facts.body, facts)).collect();
     let quoted_by = |call: &Call| quotes.get(&BodyFacts::quoted_by(call.message, call.id));
     let calls = (0..).zip(&history.calls);
     calls.filter_map(|(index, call)| Some((index, quoted_by(call)?.texts.hashes().to_vec()))).collect()
@@ -334,9 +332,7 @@ fn in_order_of_use(history: &History, mut facts: Vec<BodyFacts>) -> (Vec<BodyFac
 /// Drops the texts that no call quotes: of what is known of bodies few are ever asked for.
 fn keep_quoted(facts: &mut [BodyFacts], quotes: &[(u32, Vec<u32>)]) {
     let wanted: IdSet<u32> = quotes.iter().flat_map(|(_, lines)| lines.iter().copied()).collect();
-    facts.par_iter_mut().map(|facts| &mut facts.texts).for_each(|texts| {
-        *texts = texts.iter().filter(|text| wanted.contains(&text.hash)).collect();
-    });
+    facts.par_iter_mut().for_each(|facts| facts.texts.keep(&wanted));
 }
 
 fn outcome(call: &Call, studied: bool) -> TapeEntry {

@@ -217,7 +217,7 @@ fn near_bodies() -> Vec<BodyFacts> {
             };
             let mut facts = prose(name, 800);
             facts.shape = BodyShape::NestedObject as u8;
-            facts.near = near_ref::signature(&text, &mut measure);
+            facts.near = near_ref::signature(&text, &mut measure).map(Box::new);
             facts
         })
         .collect()

@@ -226,7 +226,9 @@ proptest! {
 
     #[test]
     fn lines_that_do_not_fit_together_are_read_as_far_as_they_do(witnesses: Vec<u8>, sizes: Vec<u8>) {
-        let lines = BodyLines { witnesses: witnesses.into(), sizes: sizes.into() };
+        let mut lines = BodyLines::default();
+        lines.set_witnesses(witnesses.into());
+        lines.set_sizes(sizes.into());
         prop_assert!(lines.iter().count() <= lines.len());
     }
 

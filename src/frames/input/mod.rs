@@ -289,7 +289,8 @@ impl Input {
             progress: self.progress,
             waiting: &waiting,
         };
-        let mut known = bring_up_to_date(&scope, lake, Want { rows, bodies, tier: self.tier });
+        let mut known =
+            bring_up_to_date(&scope, lake, Want { rows, bodies, only_quoted: !self.listing.stdin, tier: self.tier });
         self.lake = known.lake.take();
         self.note(std::mem::take(&mut known.notes));
         self.leave_out(std::mem::take(&mut known.unreadable));
