@@ -478,7 +478,7 @@ impl Lake {
         self.remove_from(left_over);
         let mut manifest = Manifest::clone(&base.manifest);
         let text = change(base, &mut manifest).and_then(|()| {
-            let text = manifest.renamed(|id| self.seal.id(Way::ToDisk, id)).to_json();
+            let text = manifest.clone().renamed(|id| self.seal.id(Way::ToDisk, id)).to_json();
             let path = self.dir.join(manifest::FILE_NAME);
             let replaced = files::replace(&path, &path.with_extension("tmp"), &text);
             replaced.map_err(|cause| failed("writing the lake in", &cause))?;

@@ -468,7 +468,7 @@ fn plan<'a>(scope: &SyncScope<'a>, stored: &mut StoredFiles, without_lake: bool,
             // A run over another root has found it where it was moved to.
             (Some(known), _) if !scope.roots[file.root].iter().any(|name| known.roots.contains(name)) => {
                 let before = moved(stored, known.content, known.bytes);
-                known.roots.extend(before.into_iter().flat_map(|before| before.roots));
+                known.found_under(before.into_iter().flat_map(|before| before.roots));
             }
             _ => {}
         }
@@ -479,7 +479,7 @@ fn plan<'a>(scope: &SyncScope<'a>, stored: &mut StoredFiles, without_lake: bool,
         };
         let same = known.as_ref().map_or(Id::NONE, |known| known.content);
         let content = digest.map_or(same, |digest| digest.whole);
-        let directory = Id::pseudonym(slug(&directory_of(file, scope.listing)).as_bytes());
+        let directory = Id::pseudonym(slug(&file.directory).as_bytes());
         let named = !without_lake && content == Id::NONE;
         let roots = scope.roots[file.root];
         plans.push(FilePlan { key, roots, directory, file, known, content, named, fate, failure });
@@ -532,23 +532,6 @@ fn fate(scope: &SyncScope<'_>, file: &LogFile, known: &StoredSource, start: Opti
 
 fn source_key(file: &LogFile) -> Id {
     Id::pseudonym(file.canonical.as_os_str().as_encoded_bytes())
-}
-
-/// The name of the directory that stands for the project: the first one below the root, or that in which the log of the
-/// session stands. Logs of subagents stand two below that one.
-pub fn directory_of(file: &LogFile, listing: &LogListing) -> String {
-    let root = listing.roots.get(file.root);
-    let is_inside = |dir: &&Path| root.is_some_and(|root| dir.starts_with(root));
-    let mut inside = file.canonical.ancestors().skip(1).take_while(is_inside);
-    let session = inside.find(|dir| dir.ends_with("subagents")).and_then(Path::parent);
-    // Somebody may have called a directory of other logs that.
-    let is_agent = file.canonical.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b"agent-"));
-    let session = session.filter(|dir| is_agent || dir.parent().as_ref().is_some_and(is_inside));
-    let own = session.unwrap_or(&file.canonical).parent();
-    let below = own.and_then(|own| own.strip_prefix(root?).ok());
-    let mut parts = below.into_iter().flat_map(Path::components).map(|part| part.as_os_str());
-    let first = parts.find(|part| *part != "projects");
-    first.or(own.and_then(Path::file_name)).map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
 }
 
 /// A project name as Claude Code spells its directory, in lower case: it keeps ASCII letters and digits, and has a dash for
@@ -711,7 +694,7 @@ fn stamp_source(source: &mut StoredSource, plan: &FilePlan<'_>, named: Option<Id
         true => Default::default(),
         false => (named.unwrap_or(plan.content), *modified_ns, *changed_ns, *inode),
     };
-    source.roots.extend(plan.roots);
+    source.found_under(plan.roots);
 }
 
 /// A file that could not be read: what was known of it before stands, and the next run tries again.

@@ -5,6 +5,7 @@ use std::collections::HashSet;
 use std::fs::Metadata;
 use std::io::Read;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::UNIX_EPOCH;
 
 use xxhash_rust::xxh3::Xxh3;
@@ -67,6 +68,9 @@ pub struct LogFile {
     pub canonical: PathBuf,
     /// Index of the root under which it was found.
     pub root: usize,
+    /// The name of the directory that stands for the project: the first one below the root, or that in which the log of the
+    /// session stands. Logs of subagents stand two below that one.
+    pub directory: Arc<str>,
     /// Size at the time of the listing.
     pub bytes: u64,
     /// Modification time, nanoseconds since 1970.
@@ -124,10 +128,12 @@ pub fn list(roots: &[Root]) -> LogListing {
         walk.others.clear();
         let unreadable = walk.unreadable.drain(..).map(|(path, cause)| (path, cause.to_string()));
         listing.unreadable.extend(unreadable);
+        let mut directories = Directories { root: &listing.roots[index], last: None };
         for found in walk.files.drain(..).filter(|found| seen.insert(found.canonical.clone())) {
-            match log_file(index, &found) {
+            let directory = directories.of(&found.canonical);
+            match log_file(index, directory, found) {
                 Ok(file) => listing.files.push(file),
-                Err(why) => listing.unreadable.push((found.path, why)),
+                Err(unreadable) => listing.unreadable.push(unreadable),
             }
         }
     }
@@ -136,22 +142,59 @@ pub fn list(roots: &[Root]) -> LogListing {
 }
 
 /// A file that was found under a root, or why it cannot be read.
-fn log_file(root: usize, found: &FoundFile) -> Result<LogFile, String> {
+fn log_file(root: usize, directory: Arc<str>, found: FoundFile) -> Result<LogFile, (PathBuf, String)> {
     let FoundFile { path, canonical, packing } = found;
-    let meta = std::fs::metadata(path).map_err(|cause| cause.to_string())?;
-    if !meta.is_file() {
-        return Err(files::oddity(&meta).unwrap_or_default().to_owned());
-    }
+    let meta = match std::fs::metadata(&path) {
+        Ok(meta) if meta.is_file() => meta,
+        Ok(other) => return Err((path, files::oddity(&other).unwrap_or_default().to_owned())),
+        Err(cause) => return Err((path, cause.to_string())),
+    };
     Ok(LogFile {
-        path: path.clone(),
-        canonical: canonical.clone(),
+        path,
+        canonical,
         root,
+        directory,
         bytes: meta.len(),
         modified_ns: modified_ns(&meta),
         changed_ns: files::changed_ns(&meta),
         inode: files::inode(&meta),
-        packing: *packing,
+        packing,
     })
+}
+
+/// Which directories stand for projects, of files that come directory by directory.
+struct Directories<'r> {
+    /// The canonical path of the root.
+    root: &'r Path,
+    /// Where the last file stands, whether it is an agent's, and what came out.
+    last: Option<(PathBuf, bool, Arc<str>)>,
+}
+
+impl Directories<'_> {
+    fn of(&mut self, file: &Path) -> Arc<str> {
+        let parent = file.parent().unwrap_or(file);
+        let is_agent = file.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b"agent-"));
+        if let Some((_, _, known)) = self.last.as_ref().filter(|last| last.1 == is_agent && last.0 == parent) {
+            return Arc::clone(known);
+        }
+        let name: Arc<str> = directory_of(file, is_agent, self.root).into();
+        self.last = Some((parent.to_owned(), is_agent, Arc::clone(&name)));
+        name
+    }
+}
+
+/// See [`LogFile::directory`].
+fn directory_of(file: &Path, is_agent: bool, root: &Path) -> String {
+    let is_inside = |dir: &&Path| dir.starts_with(root);
+    let mut inside = file.ancestors().skip(1).take_while(is_inside);
+    let session = inside.find(|dir| dir.ends_with("subagents")).and_then(Path::parent);
+    // Somebody may have called a directory of other logs that.
+    let session = session.filter(|dir| is_agent || dir.parent().as_ref().is_some_and(is_inside));
+    let own = session.unwrap_or(file).parent();
+    let below = own.and_then(|own| own.strip_prefix(root).ok());
+    let mut parts = below.into_iter().flat_map(Path::components).map(|part| part.as_os_str());
+    let first = parts.find(|part| *part != "projects");
+    first.or(own.and_then(Path::file_name)).map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
 }
 
 /// Bytes that are read at once, of a file that has as many.

@@ -245,7 +245,7 @@ pub fn attempts(
                 week_ms: cut.week_ms,
                 until_ms,
                 known: parts(told),
-                came: parts(&trial.sessions[cut.known..cut.known + coming]),
+                came: parts(trial.sessions[cut.known..cut.known + coming].iter().map(|kept| (*kept).into())),
             };
             if !is_changed && attempt.known.len().min(attempt.came.len()) >= numbers.later_min {
                 out.entry(name_of(rule, subject)).or_default().push(attempt);
@@ -256,9 +256,9 @@ pub fn attempts(
 }
 
 /// The sessions that a lever concerns.
-fn parts<'s>(sessions: impl IntoIterator<Item = &'s SettingSides>) -> Vec<SessionEffect> {
-    let concerned = sessions.into_iter().filter(|sides| sides.before.units > 0);
-    concerned.map(|sides| SessionEffect { effect: difference(sides) as f64, of: sides.before.units as f64 }).collect()
+fn parts(sessions: impl Iterator<Item = SettingSides>) -> Vec<SessionEffect> {
+    let concerned = sessions.filter(|sides| sides.before.units > 0);
+    concerned.map(|sides| SessionEffect { effect: difference(&sides) as f64, of: sides.before.units as f64 }).collect()
 }
 
 fn difference(sides: &SettingSides) -> i128 {

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use proptest::prelude::*;
 use serde_json::Value;
 
 use super::fleet_tune::days;
@@ -19,7 +20,7 @@ use crate::rules::claude::paying;
 use crate::rules::effects::attempts;
 use crate::shell::arguments::Exit;
 use crate::whatif::client::capped::Limit;
-use crate::whatif::client::{LeverPart, LeverStudy, LeverValue, SettingSides, StudiedSession, Trial};
+use crate::whatif::client::{KeptSides, LeverPart, LeverStudy, LeverValue, SettingSides, StudiedSession, Trial};
 use crate::whatif::compaction::carry::Reattached;
 use crate::whatif::sim::cost::Cost;
 
@@ -126,6 +127,7 @@ fn study(of_shell: impl Fn(i64) -> u128, of_mcp: impl Fn(i64) -> u128) -> LeverS
                 after: cost(1_000 - 10 * saves(number)),
                 ..Default::default()
             })
+            .map(KeptSides::from)
             .collect(),
         by_model: Default::default(),
     };
@@ -156,6 +158,29 @@ fn what_was_followed_is_no_broken_promise_and_each_lever_has_a_row() {
     // The journal knows when.
     let noted = told(&study, &[(60 * 24 * 3_600_000, LeverPart::All)]);
     assert!(!broken(&noted, shell) && noted[shell].len() < all[shell].len(), "{:?}", noted[shell]);
+}
+
+proptest! {
+    #![proptest_config(super::log_builder::cases(64))]
+
+    #[test]
+    fn what_is_kept_of_both_sides_is_all_of_it(counts: [u32; 4], costs: [[u64; 3]; 4], error: i64) {
+        let [requests, unpriced, hard, soft] = counts.map(u64::from);
+        let cost = |[nano_usd, units, unpriced_tokens]: [u64; 3]| Cost {
+            nano_usd: nano_usd.into(),
+            units: units.into(),
+            unpriced_tokens,
+        };
+        let [before, after, answers_before, answers_after] = costs.map(cost);
+        let error_units = error.into();
+        let sides =
+            SettingSides { requests, unpriced, before, after, answers_before, answers_after, hard, soft, error_units };
+        prop_assert_eq!(SettingSides::from(KeptSides::from(sides)), sides);
+        let (nano_usd, error_units) = (u128::MAX, i128::MIN);
+        let huge = SettingSides { before: Cost { nano_usd, ..before }, error_units, ..sides };
+        let kept = SettingSides::from(KeptSides::from(huge));
+        prop_assert_eq!((kept.before.nano_usd, kept.error_units), (u64::MAX.into(), i64::MIN.into()));
+    }
 }
 
 /// The page and the settings go by one condition.

@@ -502,7 +502,7 @@ fn an_answer_that_was_made_by_other_rules_is_made_again() {
     let sheet = include_str!("../../rules/edges.toml");
     home.write("own/edges.toml", format!("{sheet}# another text\n"));
     assert_eq!(count(&["--rules-dir", home.path("own").to_str().unwrap()]), 60);
-    let names = ["one build", "another build"].map(|build| answer_name(build, "the same question"));
+    let names = ["one build", "another build"].map(|build| answer_name(build, b"the same question"));
     assert_ne!(names[0], names[1]);
 }
 

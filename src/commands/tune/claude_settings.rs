@@ -27,8 +27,8 @@ use crate::settings::{journal_path, write_noted};
 use crate::shell::arguments::Exit;
 use crate::shell::context::Context;
 use crate::shell::window;
-use crate::whatif::client::LeverStudy;
 use crate::whatif::client::thresholds::{ClientThresholds, client_words};
+use crate::whatif::client::{KeptSides, LeverStudy};
 
 /// Try Claude Code's own settings on the logs, apply rules S1 to S8, write the settings that pay and print the diff.
 ///
@@ -217,7 +217,7 @@ fn conclude(
     let listed = all.iter().filter_map(JournalChange::of).collect();
     let mut entry = claude_entry(context.now_ms, "tune claude-settings", &layers.file, journal, text, listed)?;
     // Some settings are about a part of the requests; the trial of one that is about all has them all.
-    let tried = found.study.trials.iter().map(|trial| trial.sessions.iter().map(|sides| sides.requests).sum());
+    let tried = found.study.trials.iter().map(|trial| trial.sessions.iter().map(KeptSides::requests).sum());
     let requests = tried.max().unwrap_or(0);
     (entry.reach, entry.together) = (Some(found.reach), found.together.clone());
     entry.inputs = Some(window::inputs("logs", requests, found.study.sessions.len() as u64, &input.window));

@@ -113,13 +113,13 @@ impl<'e> BillEvidence<'e> {
 
 /// The input of both sides of a setting that was tried, by session and model.
 pub fn tried_sides(trial: &Trial) -> BTreeMap<(u32, Sym), Sides> {
-    let sides = |tried: &SettingSides| {
+    let sides = |tried: SettingSides| {
         let input = |cost: Cost, answers| figures::RunBill { cost: cost.less(&answers), ..figures::RunBill::default() };
         let baseline = input(tried.before, tried.answers_before);
         let policy = input(tried.after, tried.answers_after);
         Sides { requests: tried.requests, unpriced_requests: 0, baseline, policy }
     };
-    trial.by_model.iter().map(|(key, tried)| (*key, sides(tried))).collect()
+    trial.by_model.iter().map(|(key, tried)| (*key, sides((*tried).into()))).collect()
 }
 
 /// What to do.
@@ -268,7 +268,8 @@ pub struct Breaks {
 impl Breaks {
     /// Those of a setting of the client.
     pub fn of(trial: &Trial) -> Self {
-        Self { by: trial.by_model.iter().map(|(key, tried)| (*key, (tried.hard, tried.soft))).collect() }
+        let tried = trial.by_model.iter().map(|(key, tried)| (*key, SettingSides::from(*tried)));
+        Self { by: tried.map(|(key, tried)| (key, (tried.hard, tried.soft))).collect() }
     }
 
     /// Those of some sessions and models, or of all of them, in words; none if nothing is missed.

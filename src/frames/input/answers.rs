@@ -18,7 +18,6 @@ use crate::base::names::Names;
 use crate::base::unpack::Packing;
 use crate::frames::input::Input;
 use crate::frames::manifest::StoredSource;
-use crate::frames::sync::directory_of;
 use crate::logs::discover::LogFile;
 use crate::logs::history::History;
 use crate::logs::named::look_up;
@@ -113,14 +112,21 @@ impl Input {
         let Self { tier, overrides, window, maker, .. } = self;
         // Days are those of the local time zone.
         let zone = offsets(&TimeZone::system());
-        let mut text = format!("{overrides} {maker:?} {tier} {about} {window:?} {zone:?}");
+        let mut named = format!("{overrides} {maker:?} {tier} {about} {window:?} {zone:?}").into_bytes();
         for (source, stored) in self.sources.iter().zip(&self.selected) {
             let StoredSource { key, number, bytes, readings, content, directory, .. } = stored;
             // What is on disk can be read again, whoever asks for more than rows; and with it what stands beside it.
             let beside = source.path.as_deref().map(agent_file_stamp);
-            text += &format!(" {key} {number} {bytes} {readings} {content} {directory} {beside:?}");
+            [key, content, directory].iter().for_each(|id| named.extend_from_slice(&id.0));
+            named.extend_from_slice(&bytes.to_le_bytes());
+            [number, readings].iter().for_each(|number| named.extend_from_slice(&number.to_le_bytes()));
+            named.push(u8::from(beside.is_some()));
+            if let Some((bytes, modified_ns)) = beside.flatten() {
+                named.extend_from_slice(&bytes.to_le_bytes());
+                named.extend_from_slice(&modified_ns.to_le_bytes());
+            }
         }
-        Some(answer_name(env!("DEVBOY_BUILD"), &text))
+        Some(answer_name(env!("DEVBOY_BUILD"), &named))
     }
 }
 
@@ -136,8 +142,8 @@ pub fn offsets(zone: &TimeZone) -> Vec<i32> {
 }
 
 /// The name under which a build of devboy remembers its answer to a question.
-pub fn answer_name(build: &str, question: &str) -> Id {
-    Id::pseudonym(format!("{build} {question}").as_bytes())
+pub fn answer_name(build: &str, question: &[u8]) -> Id {
+    Id::pseudonym(&[build.as_bytes(), question].concat())
 }
 
 /// Bytes at the start of a log that are searched for the directory and the session: they stand in its first records, behind
@@ -158,7 +164,7 @@ impl Input {
             return found.texts;
         }
         let (mut files, mut rest): (Vec<&LogFile>, Vec<&LogFile>) = (Vec::new(), Vec::new());
-        let mut directories: BTreeSet<String> = BTreeSet::new();
+        let mut directories: BTreeSet<&str> = BTreeSet::new();
         for file in &self.listing.files {
             if let Some((stem, _)) = Packing::split_name(&file.path) {
                 let id = Id::pseudonym(stem);
@@ -167,7 +173,7 @@ impl Input {
                 }
             }
             // One log of each project first: mostly that is enough.
-            let is_first = directories.insert(directory_of(file, &self.listing));
+            let is_first = directories.insert(&file.directory);
             if is_first { files.push(file) } else { rest.push(file) }
         }
         files.append(&mut rest);

@@ -28,8 +28,8 @@ use crate::frames::lake::Lake;
 use crate::frames::manifest::{Maker, StoredSource};
 use crate::frames::packed::pack;
 use crate::frames::sync::{
-    Loaded, RootNames, SyncScope, SyncTally, UpToDate, Want, bring_up_to_date, directory_of, root_names, slug,
-    thread_pool, with_known,
+    Loaded, RootNames, SyncScope, SyncTally, UpToDate, Want, bring_up_to_date, root_names, slug, thread_pool,
+    with_known,
 };
 use crate::logs::assemble::assemble;
 use crate::logs::corpus::{Corpus, RowSource, SourceRows};
@@ -165,9 +165,12 @@ impl Input {
             let message = "--project picks logs by their directory, and standard input has none";
             return Err(Error::usage(message).hint("leave --project out, or name a directory with --input-dir"));
         }
+        let pool = thread_pool(threads)?;
+        let known = || lake.as_deref().filter(|dir| dir.is_dir()).map(Lake::open);
+        let (listing, known) = pool.install(|| rayon::join(|| discover::list(&roots), known));
         let mut input = Self {
             sources: Vec::new(),
-            listing: discover::list(&roots),
+            listing,
             roots,
             window,
             tally: SyncTally::default(),
@@ -184,7 +187,7 @@ impl Input {
             fresh_timelines: BTreeMap::new(),
             project,
             data,
-            pool: thread_pool(threads)?,
+            pool,
             lake: None,
             selected: Vec::new(),
             corpus: None,
@@ -205,7 +208,7 @@ impl Input {
             closed: Mutex::default(),
             named: Mutex::default(),
         };
-        input.open_lake(lake);
+        input.take_lake(lake, known);
         // What the lake keeps answers any question, and standard input goes by only once.
         let all = input.lake.is_some() || input.listing.stdin;
         // A replay of bodies asks for no values, and they take a seventh of its time.
@@ -254,18 +257,16 @@ impl Input {
         Ok(())
     }
 
-    fn open_lake(&mut self, dir: Option<PathBuf>) {
-        let Some(dir) = dir else { return };
-        // Where there is nothing to keep, none is made.
-        if self.listing.files.is_empty() && !dir.is_dir() {
-            return;
-        }
-        match Lake::open(&dir) {
-            Ok(lake) => {
+    /// Takes the lake that was found, or makes one; none where there is nothing to keep.
+    fn take_lake(&mut self, dir: Option<PathBuf>, found: Option<std::result::Result<Lake, String>>) {
+        let anew = || dir.filter(|_| !self.listing.files.is_empty()).map(|dir| Lake::open(&dir));
+        match found.or_else(anew) {
+            Some(Ok(lake)) => {
                 self.notes.extend(lake.note.clone());
                 self.lake = Some(lake);
             }
-            Err(why) => self.notes.push(format!("working without the lake: {why}")),
+            Some(Err(why)) => self.notes.push(format!("working without the lake: {why}")),
+            None => {}
         }
     }
 
@@ -312,18 +313,15 @@ impl Input {
     /// Picks the files of the project asked for.
     fn select(&mut self, known: UpToDate) -> SyncTally {
         let wanted = self.project.as_deref().map(slug);
-        let directories = self.listing.files.iter().map(|file| (&file.path, slug(&directory_of(file, &self.listing))));
-        let (inside, names): (HashSet<&PathBuf>, HashSet<String>) =
-            directories.filter(|(_, name)| wanted.as_ref().is_none_or(|wanted| name.contains(wanted.as_str()))).unzip();
-        let on_disk: Vec<_> = known.files.into_iter().filter(|file| inside.contains(&file.path)).collect();
+        let projects = Projects::named(wanted.as_deref(), &self.listing.files);
+        let (mut on_disk, mut kept) = (known.files, known.kept);
+        if let Some(Projects { files, directories }) = &projects {
+            on_disk.retain(|file| files.contains(file.path.as_path()));
+            kept.retain(|stored| directories.contains(&stored.directory));
+        }
         let tally = SyncTally::of(&on_disk);
-        // The project of a deleted log is known by its pseudonym only: that of a project that is still there, or of all that was
-        // asked for.
-        let names: IdSet<Id> = names.iter().chain(&wanted).map(|name| Id::pseudonym(name.as_bytes())).collect();
-        let named = |stored: &StoredSource| wanted.is_none() || names.contains(&stored.directory);
-        let kept = known.kept.into_iter().filter(named);
         let on_disk = on_disk.into_iter().map(|file| (Some(file.path), file.stored));
-        let all = on_disk.chain(kept.map(|stored| (None, stored)));
+        let all = on_disk.chain(kept.into_iter().map(|stored| (None, stored)));
         (self.sources, self.selected) = all
             .map(|(path, stored)| {
                 let counters = Arc::clone(&stored.counters);
@@ -464,6 +462,25 @@ impl Input {
             self.listing.files.iter().map(|file| (file.path.as_path(), file)).collect();
         let logs = self.sources.iter().filter(|source| !source.is_sidecar());
         logs.filter_map(|source| Some(Job::of(listed.get(source.path.as_deref()?)?))).collect()
+    }
+}
+
+/// The projects that were asked for.
+struct Projects<'l> {
+    /// Their logs on disk.
+    files: HashSet<&'l Path>,
+    /// Pseudonyms of their directories, and of the name that was asked for: that of a deleted log is known by nothing else.
+    directories: IdSet<Id>,
+}
+
+impl<'l> Projects<'l> {
+    /// Those in whose names this one stands; none if all are asked for.
+    fn named(wanted: Option<&str>, logs: &'l [LogFile]) -> Option<Self> {
+        let wanted = wanted?;
+        let logs = logs.iter().map(|log| (log.path.as_path(), slug(&log.directory)));
+        let (files, mut names): (_, HashSet<String>) = logs.filter(|(_, name)| name.contains(wanted)).unzip();
+        names.insert(wanted.to_owned());
+        Some(Self { files, directories: names.iter().map(|name| Id::pseudonym(name.as_bytes())).collect() })
     }
 }
 

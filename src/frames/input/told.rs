@@ -11,7 +11,6 @@ use crate::base::error::{Error, Result};
 use crate::base::visible::{Shown as _, quoted};
 use crate::base::{files, numbers};
 use crate::frames::input::Input;
-use crate::frames::sync::directory_of;
 use crate::logs::corpus::RowSource;
 use crate::logs::discover::{DEFAULT, NAMED, Root};
 use crate::logs::overview::{Holds, InProgress, Overview};
@@ -218,8 +217,7 @@ impl Input {
         if let Some(project) = self.project.as_deref().filter(|_| !self.listing.files.is_empty()) {
             let files = self.listing.files.len() as u64;
             let files = format!("{} {}", numbers::counted(files, "file"), if files == 1 { "is" } else { "are" });
-            let names: BTreeSet<String> =
-                self.listing.files.iter().map(|file| directory_of(file, &self.listing)).collect();
+            let names: BTreeSet<&str> = self.listing.files.iter().map(|file| &*file.directory).collect();
             let more = names.len().saturating_sub(PROJECTS_NAMED);
             let more = if more > 0 { format!(" and {more} more") } else { String::new() };
             let names = names.into_iter().take(PROJECTS_NAMED).collect::<Vec<_>>().join(", ");

@@ -18,7 +18,7 @@ use crate::settings::claude::levers::{Lever, Levers};
 use crate::settings::entries::{BillForecast, JournalEntry};
 use crate::settings::finding::{Delta, Evidence, Finding, Verdict};
 use crate::whatif::client::thresholds::{deciding, known};
-use crate::whatif::client::{LeverPart, LeverStudy, LeverValue, SettingSides, Trial};
+use crate::whatif::client::{KeptSides, LeverPart, LeverStudy, LeverValue, Trial};
 use crate::whatif::sim::cells::Drawn;
 use crate::whatif::sim::cost::Cost;
 
@@ -256,7 +256,7 @@ pub(super) fn forecast(
     study: &LeverStudy,
     resampling: &Resampling,
     settings: &[LeverValue],
-    tried: &[SettingSides],
+    tried: &[KeptSides],
 ) -> Option<BillForecast> {
     let part = if let [setting] = settings { setting.part() } else { LeverPart::All };
     let all = study.sum(tried, false);

@@ -12,7 +12,7 @@ use crate::rules::claude::{SettingsFacts, sheet_of};
 use crate::settings::claude::levers::Lever;
 use crate::settings::entries::{BesideOthers, BillForecast};
 use crate::settings::finding::{Delta, Evidence, Finding, Verdict};
-use crate::whatif::client::{LeverStudy, LeverValue, SettingSides, Trial};
+use crate::whatif::client::{KeptSides, LeverStudy, LeverValue, SettingSides, Trial};
 
 /// How often values are chosen anew: they could take turns for ever.
 const TURNS_MAX: u32 = 3;
@@ -21,15 +21,15 @@ const TURNS_MAX: u32 = 3;
 struct Configurations<'a, F> {
     study: &'a LeverStudy,
     replay: F,
-    replayed: BTreeMap<Vec<LeverValue>, Vec<SettingSides>>,
+    replayed: BTreeMap<Vec<LeverValue>, Vec<KeptSides>>,
 }
 
-impl<F: Fn(&[LeverValue]) -> Vec<SettingSides>> Configurations<'_, F> {
+impl<F: Fn(&[LeverValue]) -> Vec<KeptSides>> Configurations<'_, F> {
     /// Both sides of some settings: in a project that sets some of the levers itself, only the others change anything.
-    fn sides(&mut self, settings: &[LeverValue]) -> Vec<SettingSides> {
+    fn sides(&mut self, settings: &[LeverValue]) -> Vec<KeptSides> {
         let study = self.study;
         let mut of_session = |place: usize, settings: Vec<LeverValue>| match settings.is_empty() {
-            true => SettingSides::default(),
+            true => KeptSides::default(),
             false => self.replayed.entry(settings).or_insert_with_key(|settings| (self.replay)(settings))[place],
         };
         let sessions = study.sessions.iter().enumerate();
@@ -72,7 +72,7 @@ pub fn settle(
     facts: &SettingsFacts<'_>,
     findings: &mut [Finding],
     data: &Data,
-    replay: impl Fn(&[LeverValue]) -> Vec<SettingSides>,
+    replay: impl Fn(&[LeverValue]) -> Vec<KeptSides>,
 ) -> Result<Option<BillForecast>> {
     let mut tried = Configurations { study: facts.study, replay, replayed: BTreeMap::new() };
     // What each would be by itself.
@@ -167,7 +167,7 @@ fn choose_together(
     facts: &SettingsFacts<'_>,
     findings: &mut [Finding],
     judged: &[Finding],
-    tried: &mut dyn FnMut(&[LeverValue]) -> Vec<SettingSides>,
+    tried: &mut dyn FnMut(&[LeverValue]) -> Vec<KeptSides>,
 ) -> bool {
     let proposals = proposals(findings);
     let mut settings: Vec<LeverValue> = proposals.iter().map(|(_, setting)| *setting).collect();
@@ -177,8 +177,10 @@ fn choose_together(
         let others = tried(&[&settings[..at], &settings[at + 1..]].concat());
         let mut beside = |setting: LeverValue| {
             settings[at] = setting;
-            let sessions = tried(&settings).iter().zip(&others).map(|(all, others)| all.beyond(others)).collect();
-            Trial { setting, compacts_at: None, sessions, by_model: BTreeMap::new() }
+            let beyond =
+                |(all, others): (KeptSides, &KeptSides)| SettingSides::from(all).beyond(&(*others).into()).into();
+            let sessions = tried(&settings).into_iter().zip(&others).map(beyond).collect();
+            Trial { setting, compacts_at: None, sessions, by_model: Vec::new() }
         };
         let trials: Vec<Trial> = candidates.iter().map(|(setting, _)| beside(*setting)).collect();
         let best = facts.study.chosen(&trials).filter(|(change, _)| *change < 0.0);

@@ -13,6 +13,7 @@ use serde_json::Value;
 
 use crate::base::id::Id;
 use crate::base::names::Sym;
+use crate::base::numbers::saturated;
 use crate::base::sums::adds_up;
 use crate::logs::trace::Millis;
 use crate::whatif::client::capped::Limit;
@@ -158,9 +159,53 @@ pub struct Trial {
     /// Of a window: the size of a context at which the newest client compacts, in tokens.
     pub compacts_at: Option<u64>,
     /// Session by session, in the order of [`LeverStudy::sessions`].
-    pub sessions: Vec<SettingSides>,
-    /// By session (index into the timeline's) and model.
-    pub by_model: BTreeMap<(u32, Sym), SettingSides>,
+    pub sessions: Vec<KeptSides>,
+    /// By session (index into the timeline's) and model, in order.
+    pub by_model: Vec<((u32, Sym), KeptSides)>,
+}
+
+/// One session without and with a setting, as it is kept: there is one for each session and each model of every value that was
+/// tried, so it takes half of the room. Sums are wide.
+#[derive(Clone, Copy, Default, PartialEq, Debug)]
+pub struct KeptSides {
+    /// Requests, those without a price, hard and soft steps.
+    counts: [u32; 4],
+    /// Before, after, and what of either is answers: nano-dollars, units, tokens without a price.
+    costs: [[u64; 3]; 4],
+    error_units: i64,
+}
+
+impl KeptSides {
+    pub fn requests(&self) -> u64 {
+        self.counts[0].into()
+    }
+}
+
+impl From<SettingSides> for KeptSides {
+    /// What no session comes to (18 billion dollars) is cut there.
+    fn from(sides: SettingSides) -> Self {
+        let wide = |sum: u128| u64::try_from(sum).unwrap_or(u64::MAX);
+        let costs = [sides.before, sides.after, sides.answers_before, sides.answers_after];
+        Self {
+            counts: [sides.requests, sides.unpriced, sides.hard, sides.soft].map(saturated),
+            costs: costs.map(|cost| [wide(cost.nano_usd), wide(cost.units), cost.unpriced_tokens]),
+            error_units: sides.error_units.clamp(i64::MIN.into(), i64::MAX.into()) as i64,
+        }
+    }
+}
+
+impl From<KeptSides> for SettingSides {
+    fn from(kept: KeptSides) -> Self {
+        let [requests, unpriced, hard, soft] = kept.counts.map(u64::from);
+        let cost = |[nano_usd, units, unpriced_tokens]: [u64; 3]| Cost {
+            nano_usd: nano_usd.into(),
+            units: units.into(),
+            unpriced_tokens,
+        };
+        let [before, after, answers_before, answers_after] = kept.costs.map(cost);
+        let error_units = kept.error_units.into();
+        Self { requests, unpriced, before, after, answers_before, answers_after, hard, soft, error_units }
+    }
 }
 
 /// A session of the study.
@@ -208,7 +253,7 @@ impl LeverStudy {
                 study.own.get(&seen.project).is_some_and(|own| own.iter().any(|one| one.is_of_lever(trial.setting)))
             };
             let sessions = study.sessions.iter().zip(&mut trial.sessions);
-            sessions.filter(|(seen, _)| is_own(seen)).for_each(|(_, sides)| *sides = SettingSides::default());
+            sessions.filter(|(seen, _)| is_own(seen)).for_each(|(_, sides)| *sides = KeptSides::default());
         }
         study
     }
@@ -223,7 +268,7 @@ impl LeverStudy {
         let session = |(place, is_earlier): (&usize, _)| StudiedSession { is_earlier, ..self.sessions[*place] };
         let trial = |trial: &Trial| Trial {
             sessions: places.iter().map(|place| trial.sessions[*place]).collect(),
-            by_model: BTreeMap::new(),
+            by_model: Vec::new(),
             ..*trial
         };
         Self {
@@ -253,17 +298,17 @@ impl LeverStudy {
     }
 
     /// What a setting, tried session by session, comes to on one side: the earlier sessions, or the later ones.
-    pub fn sum(&self, tried: &[SettingSides], is_earlier: bool) -> SettingSides {
-        self.concerned(tried, is_earlier).map(|(_, sides)| *sides).sum()
+    pub fn sum(&self, tried: &[KeptSides], is_earlier: bool) -> SettingSides {
+        self.concerned(tried, is_earlier).map(|(_, sides)| sides).sum()
     }
 
     /// The sessions of one side that a setting concerns.
     pub fn concerned<'s>(
         &'s self,
-        tried: &'s [SettingSides],
+        tried: &'s [KeptSides],
         is_earlier: bool,
-    ) -> impl Iterator<Item = (&'s StudiedSession, &'s SettingSides)> + use<'s> {
-        let pairs = self.sessions.iter().zip(tried);
+    ) -> impl Iterator<Item = (&'s StudiedSession, SettingSides)> + use<'s> {
+        let pairs = self.sessions.iter().zip(tried.iter().map(|kept| SettingSides::from(*kept)));
         pairs.filter(move |(seen, sides)| seen.is_earlier == Some(is_earlier) && sides.before.units > 0)
     }
 

@@ -14,7 +14,7 @@ use crate::logs::trace::{Millis, Place};
 use crate::whatif::chosen::{Policy, PolicyConfigs};
 use crate::whatif::client::capped::{Capped, Limit, LookUp, ResultLimit, carried, lookups};
 use crate::whatif::client::thresholds::ClientThresholds;
-use crate::whatif::client::{LeverPart, LeverStudy, LeverValue, SettingSides, StudiedSession, Trial};
+use crate::whatif::client::{KeptSides, LeverPart, LeverStudy, LeverValue, SettingSides, StudiedSession, Trial};
 use crate::whatif::compaction::carry::{Reattached, reattached};
 use crate::whatif::compaction::params::{Align, Params as CompactionParams};
 use crate::whatif::compaction::{Compaction, CompactionThresholds};
@@ -166,14 +166,20 @@ impl<'b> LeverTrials<'b> {
     }
 
     /// Several settings as one configuration, session by session in the order of [`LeverStudy::sessions`].
-    pub fn together(&self, settings: &[LeverValue]) -> Vec<SettingSides> {
+    pub fn together(&self, settings: &[LeverValue]) -> Vec<KeptSides> {
         self.in_order(&self.by_model(settings, LeverPart::All))
     }
 
     fn trial(&self, setting: LeverValue) -> Trial {
         let by_model = self.by_model(&[setting], setting.part());
         let compacts_at = self.compaction_params(setting).map(|params| params.newest_trigger_tokens(&self.compaction));
-        Trial { setting, compacts_at, sessions: self.in_order(&by_model), by_model }
+        let sessions = self.in_order(&by_model);
+        Trial {
+            setting,
+            compacts_at,
+            sessions,
+            by_model: by_model.into_iter().map(|(key, sides)| (key, sides.into())).collect(),
+        }
     }
 
     /// Both sides of some settings, by session and model. What stands of other levers goes on holding.
@@ -245,10 +251,10 @@ impl<'b> LeverTrials<'b> {
     }
 
     /// Both sides of each session, whatever the model, in the order of the sessions.
-    fn in_order(&self, by_model: &BTreeMap<(u32, Sym), SettingSides>) -> Vec<SettingSides> {
+    fn in_order(&self, by_model: &BTreeMap<(u32, Sym), SettingSides>) -> Vec<KeptSides> {
         let mut sessions: BTreeMap<u32, SettingSides> = BTreeMap::new();
         by_model.iter().for_each(|(key, sides)| *sessions.entry(key.0).or_default() += sides);
-        self.order.iter().map(|session| sessions.get(session).copied().unwrap_or_default()).collect()
+        self.order.iter().map(|session| sessions.get(session).copied().unwrap_or_default().into()).collect()
     }
 
     /// Both sides of what was replayed for a part, by session and model.
