@@ -117,8 +117,8 @@ impl<'w> Simulation<'w> {
         let is_asked = changes_contexts && is_named;
         let uncached =
             if is_asked { self.uncached(configs, stack)? } else { (SimulatedRun::default(), SimulatedRun::default()) };
-        let [uncached_log, uncached_policy] =
-            SimulatedRun::priced_alike([&uncached.0, &uncached.1]).map(|run| run.cost());
+        let uncached_alike = SimulatedRun::priced_alike(&[&uncached.0, &uncached.1]);
+        let [uncached_log, uncached_policy] = [0, 1].map(|side| uncached_alike[side].total().cost);
         let is_alone = stack.0.len() == 1;
         let finished = Finished {
             simulation: self,
