@@ -137,10 +137,11 @@ pub fn page(input: &mut Input, is_drawn: bool, now_ms: Millis, paying: PayingRul
     let timeline = input.last_timeline(TimelineDetail { words, ..TimelineDetail::default() })?;
     let shipped = ShippedWorkload::new(timeline, &input.data)?;
     input.pool.install(|| {
-        let (simulation, workload) = (shipped.simulation(), &shipped.workload);
-        // As `tune claude-settings` chooses, so that both say the same.
-        let simulator = simulation.simulator.clone().counting_answers(true);
+        let workload = &shipped.workload;
+        // As `tune claude-settings` chooses, so that both say the same; before the log is simulated, since either takes room.
+        let simulator = workload.with_answers(&shipped.cache);
         let mut study = LeverTrials::new(&simulator, workload, &input.data, None, &[])?.study();
+        let simulation = shipped.simulation();
         let clients = ClientThresholds::load(&input.data)?;
         study.versions = clients.versions(&workload.timeline, None, now_ms);
         let paying = paying(&study, &workload.cells.resampling, &input.data)?;
