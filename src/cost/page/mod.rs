@@ -22,7 +22,7 @@ use crate::cost::findings::thresholds::{FindingThresholds, TriedSetting};
 use crate::cost::page::plots::Plots;
 use crate::cost::page::spent::PageSpent;
 use crate::frames::input::Input;
-use crate::frames::input::timeline::TimelineDetail;
+use crate::frames::input::timeline::{TextWords, TimelineDetail};
 use crate::logs::timeline::requests::UsedModel;
 use crate::logs::trace::Millis;
 use crate::logs::window::ALL;
@@ -133,7 +133,7 @@ pub fn page(input: &mut Input, is_drawn: bool, now_ms: Millis, paying: PayingRul
     let thresholds = FindingThresholds::load(&input.data)?;
     let levers = Levers::load(&input.data)?;
     let asked = thresholds.tried.iter().map(|tried| Stack::parse(&tried.policy)).collect::<Result<Vec<_>>>()?;
-    let words = asked.iter().any(Stack::asks_for_tools);
+    let words = if asked.iter().any(Stack::asks_for_tools) { TextWords::All } else { TextWords::None };
     let timeline = input.last_timeline(TimelineDetail { words, ..TimelineDetail::default() })?;
     let shipped = ShippedWorkload::new(timeline, &input.data)?;
     input.pool.install(|| {
