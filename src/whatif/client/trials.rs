@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use rayon::prelude::*;
 
+use crate::base::allocator;
 use crate::base::data::Data;
 use crate::base::error::Result;
 use crate::base::id::Id;
@@ -196,6 +197,8 @@ impl<'b> LeverTrials<'b> {
 
     /// A configuration, whatever writes what lives so long.
     fn replay(&self, settings: &[LeverValue], class: Option<CacheLifetime>) -> Replayed {
+        // What the one before has freed lies between blocks still in use.
+        allocator::give_back_small_blocks();
         // What is long is cut as it comes in, before a compaction can see it.
         let limits = || settings.iter().filter_map(|setting| self.limit(*setting));
         let cutting = limits().map(|limit| -> Box<dyn Stage> { Box::new(Capped::new(limit, self.tokens.clone())) });
