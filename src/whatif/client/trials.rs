@@ -126,7 +126,7 @@ impl<'b> LeverTrials<'b> {
             reattached: reattached(&workload.timeline, &workload.sizes, &params, &compaction),
             compaction,
             params,
-            tokens: workload.sizes.tokens.as_slice().into(),
+            tokens: Arc::clone(&workload.sizes.tokens),
             projects,
             order: order(&workload.timeline, projects),
         };
