@@ -141,10 +141,12 @@ pub fn page(input: &mut Input, is_drawn: bool, now_ms: Millis, paying: PayingRul
         // As `tune claude-settings` chooses, so that both say the same; before the log is simulated, since either takes room.
         let simulator = workload.with_answers(&shipped.cache);
         let mut study = LeverTrials::new(&simulator, workload, &input.data, None, &[])?.study();
-        let simulation = shipped.simulation();
         let clients = ClientThresholds::load(&input.data)?;
         study.versions = clients.versions(&workload.timeline, None, now_ms);
         let paying = paying(&study, &workload.cells.resampling, &input.data)?;
+        // From here on it is asked by model only.
+        study.trials.iter_mut().for_each(|trial| trial.sessions = Vec::new());
+        let simulation = shipped.simulation();
         // One by one: a thread that took several at once would be the last to end.
         let tried = thresholds.tried.par_iter().with_max_len(1);
         let replays: Vec<Option<Cell>> =
