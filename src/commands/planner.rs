@@ -11,7 +11,7 @@ use crate::commands::config::{config_path, tell_file, warn_of_models};
 use crate::commands::input::QuestionArgs;
 use crate::commands::replay::emit;
 use crate::frames::input::Input;
-use crate::frames::input::timeline::TimelineDetail;
+use crate::frames::input::timeline::{TextWords, TimelineDetail};
 use crate::planner::intents::Intents;
 use crate::planner::report::{PlannerReport, PlannerSweepRow};
 use crate::planner::stage::{CONFIGURED, MINED, PUBLISHED, Planner, PlannerStage, SELECTIVE, SweepGrid};
@@ -93,7 +93,7 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<()> {
     let planners = mined_planners::planners(&stage, &input.data)?;
     if args.planning.intent {
         let models = planners.iter().flat_map(|planner| planner.models.iter()).map(|(_, known)| &known.model);
-        let detail = TimelineDetail { words: true, ..TimelineDetail::default() };
+        let detail = TimelineDetail { words: TextWords::OfPeople, ..TimelineDetail::default() };
         stage.intents = Some(Intents::new(&stage.history, &input.timeline(detail)?, models));
     }
     input.tell(&args.asked.output, context)?;

@@ -18,7 +18,7 @@ use crate::fleet::naming::{FleetNaming, is_user};
 use crate::fleet::tables;
 use crate::frames::contribution::{self, Contribution};
 use crate::frames::input::Input;
-use crate::frames::input::timeline::TimelineDetail;
+use crate::frames::input::timeline::{TextWords, TimelineDetail};
 use crate::frames::light;
 use crate::report::numbers::counted;
 use crate::report::table::{self, TableFormat};
@@ -228,7 +228,7 @@ fn user(args: &Args, context: &Context<'_>) -> Result<String> {
 }
 
 /// What is asked of the timeline.
-const DETAIL: TimelineDetail = TimelineDetail { tokens: false, words: true, values: false };
+const DETAIL: TimelineDetail = TimelineDetail { tokens: false, words: TextWords::All, values: false };
 
 /// What every session would have cost under the settings that a team asks about (`--what-if`). An error if no log can
 /// be found, or a data file does not fit.

@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use super::timeline_corpus::input;
 use crate::base::data::Data;
-use crate::frames::input::timeline::TimelineDetail;
+use crate::frames::input::timeline::{TextWords, TimelineDetail};
 use crate::whatif::calibration;
 use crate::whatif::prompt_cache;
 use crate::whatif::prompt_cache::PromptCacheThresholds;
@@ -17,8 +17,9 @@ use crate::whatif::sim::sizes::{BlockSizes, Estimator, SizeRules};
 #[ignore = "needs a folder of logs in DEVBOY_LOGS"]
 fn bars_of_the_cache_on_real_logs() {
     let logs = std::env::var("DEVBOY_LOGS").expect("DEVBOY_LOGS names a folder of logs");
-    let timeline =
-        input(&logs, None).timeline(TimelineDetail { tokens: true, words: true, ..TimelineDetail::default() }).unwrap();
+    let timeline = input(&logs, None)
+        .timeline(TimelineDetail { tokens: true, words: TextWords::All, ..TimelineDetail::default() })
+        .unwrap();
     let data = Data::default();
     let text = |name: &str| data.text(name).unwrap();
     let prices = Prices::parse(&text("prices.toml"), "prices.toml").unwrap();

@@ -109,7 +109,7 @@ impl Bench {
             window: 12_000,
             ..thresholds.params.clone()
         };
-        let tokens: Arc<[u32]> = self.sizes.tokens.as_slice().into();
+        let tokens = Arc::clone(&self.sizes.tokens);
         let journal = StageJournal::default();
         let stage = Compaction::new(params, thresholds.clone(), tokens, journal.clone());
         Booked::of(stage.at(CompactionTrigger::Tokens(11_000)), journal)

@@ -49,7 +49,7 @@ impl Bench {
     }
 
     fn compaction(&self, params: &Params, trigger: CompactionTrigger) -> Box<dyn Stage> {
-        let tokens: Arc<[u32]> = self.sizes.tokens.as_slice().into();
+        let tokens = Arc::clone(&self.sizes.tokens);
         Box::new(
             Compaction::new(params.clone(), CompactionThresholds::shipped().clone(), tokens, StageJournal::default())
                 .at(trigger),

@@ -7,7 +7,7 @@ use std::time::Instant;
 use clap::Parser;
 
 use crate::frames::input::Input;
-use crate::frames::input::timeline::TimelineDetail;
+use crate::frames::input::timeline::{TextWords, TimelineDetail};
 use crate::logs::timeline;
 use crate::logs::timeline::requests::{Marks, ReferenceKind, SegmentCause, Timeline};
 use crate::logs::trace::{Millis, Place, Usage, compare_versions};
@@ -74,10 +74,12 @@ fn timeline_of_real_logs() {
     let lake = std::env::var("DEVBOY_LAKE").ok();
     let mut input = input(&logs, lake.as_deref());
     let begin = Instant::now();
-    let timeline = input.timeline(TimelineDetail { tokens: true, words: true, ..TimelineDetail::default() }).unwrap();
+    let timeline =
+        input.timeline(TimelineDetail { tokens: true, words: TextWords::All, ..TimelineDetail::default() }).unwrap();
     println!("timeline in {:?}", begin.elapsed());
     let begin = Instant::now();
-    let again = input.timeline(TimelineDetail { tokens: true, words: true, ..TimelineDetail::default() }).unwrap();
+    let again =
+        input.timeline(TimelineDetail { tokens: true, words: TextWords::All, ..TimelineDetail::default() }).unwrap();
     println!("again in {:?}", begin.elapsed());
     assert!(told(&timeline) == told(&again), "the lake gives another timeline than the logs");
     let history = input.history();

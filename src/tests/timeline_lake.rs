@@ -10,7 +10,7 @@ use super::harness::{Home, NOW_MS, all_bytes, session};
 use super::log_builder::*;
 use super::timeline::{check, linked, says, told};
 use crate::frames::input::Input;
-use crate::frames::input::timeline::TimelineDetail;
+use crate::frames::input::timeline::{TextWords, TimelineDetail};
 use crate::logs::timeline::requests::Timeline;
 use crate::logs::trace::Millis;
 use crate::shell::arguments::{InputArgs, OutputArgs};
@@ -55,7 +55,8 @@ fn ask(home: &Home, words: &[&str], stdin: &str) -> (Timeline, Vec<String>) {
     let window = Millis::MIN..Millis::MAX;
     let mut input =
         Input::read(&line.input, window, (0, Some(TimelineDetail::default())), &line.output, &mut context).unwrap();
-    let timeline = input.timeline(TimelineDetail { tokens: true, words: true, ..TimelineDetail::default() }).unwrap();
+    let timeline =
+        input.timeline(TimelineDetail { tokens: true, words: TextWords::All, ..TimelineDetail::default() }).unwrap();
     check(&timeline);
     (timeline, input.notes)
 }

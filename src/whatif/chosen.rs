@@ -9,9 +9,12 @@ use toml_edit::{Document, DocumentMut, Item, Table, Value};
 use crate::base::data::Data;
 use crate::base::error::{Error, Result};
 use crate::base::visible::Shown as _;
+use crate::frames::input::timeline::TextWords;
 use crate::settings::syntax_error;
+use crate::whatif::pick_tools::Params as PickParams;
 use crate::whatif::sim::params::{Assigned, PolicyConfig, ReadOnlyWith};
 use crate::whatif::simulation::{Ready, Simulation};
+use crate::whatif::tool_filter::params::{Params as FilterParams, Predictor};
 use crate::whatif::workload::cache_rules;
 use crate::whatif::{arg_check, compaction, history_trim, pick_tools, pipeline, prompt_cache, tool_filter};
 
@@ -108,6 +111,23 @@ impl Stack {
     /// Whether it wants to know how tools are defined.
     pub fn asks_for_tools(&self) -> bool {
         [Policy::ToolFilter, Policy::PickTools, Policy::ArgCheck].iter().any(|policy| self.has(*policy))
+    }
+
+    /// The words of texts that it reads as it is set. An error if a parameter makes no sense.
+    pub fn words(&self, configs: &PolicyConfigs) -> Result<TextWords> {
+        let mut words = TextWords::None;
+        for &policy in &self.0 {
+            let sheet = configs.sheet(policy);
+            words = words.max(match policy {
+                Policy::ToolFilter if sheet.params::<FilterParams>()?.predictor == Predictor::TfCosine => {
+                    TextWords::All
+                }
+                Policy::PickTools if sheet.params::<PickParams>()?.query_context > 0 => TextWords::All,
+                Policy::PickTools => TextWords::OfPeople,
+                _ => TextWords::None,
+            });
+        }
+        Ok(words)
     }
 
     /// Whether a policy is in it.

@@ -8,7 +8,7 @@
 use std::collections::BTreeSet;
 use std::iter;
 
-use crate::base::id::Id;
+use crate::base::id::{Id, IdSet};
 use crate::base::stats::Share;
 use crate::logs::timeline::requests::{Block, BlockKind, Clearing, Marks, NONE, Segment, SegmentCause, Timeline};
 use crate::whatif::compaction::CompactionThresholds;
@@ -300,6 +300,7 @@ struct ClearingRule<'a> {
     timeline: &'a Timeline,
     params: &'a MicroParams,
     thresholds: &'a CompactionThresholds,
+    /// Those that clearings name.
     calls: BTreeSet<(Id, u32)>,
 }
 
@@ -308,7 +309,10 @@ type Sized = (u32, u64);
 
 impl<'a> ClearingRule<'a> {
     fn new(timeline: &'a Timeline, params: &'a MicroParams, thresholds: &'a CompactionThresholds) -> Self {
-        let calls = timeline.calls.iter().zip(0..).map(|(call, index)| (call.id, index)).collect();
+        let named = timeline.clearings.iter().flat_map(|one| one.arrived.iter().map(|(id, _)| id).chain(&one.calls));
+        let named: IdSet<Id> = named.copied().collect();
+        let calls = timeline.calls.iter().zip(0..).filter(|(call, _)| named.contains(&call.id));
+        let calls = calls.map(|(call, index)| (call.id, index)).collect();
         Self { timeline, params, thresholds, calls }
     }
 

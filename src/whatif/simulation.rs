@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value};
 
+use crate::base::allocator;
 use crate::base::error::Result;
 use crate::base::names::Sym;
 use crate::report::table::Table;
@@ -97,6 +98,8 @@ impl<'w> Simulation<'w> {
     /// Everything that a stack says. An error if a parameter makes no sense, or a file that it names cannot be read.
     pub fn report(&self, configs: &PolicyConfigs, stack: &Stack, is_named: bool) -> Result<PolicyReport> {
         let workload = self.workload;
+        // What the report before has freed lies between blocks still in use.
+        allocator::give_back_small_blocks();
         let set = cache_rules(configs)?;
         let baseline = self.against(stack, &set);
         // What is taken for known of the cache moves the log as simulated nearer to the bill, or away from it; another cache was
@@ -117,8 +120,8 @@ impl<'w> Simulation<'w> {
         let is_asked = changes_contexts && is_named;
         let uncached =
             if is_asked { self.uncached(configs, stack)? } else { (SimulatedRun::default(), SimulatedRun::default()) };
-        let [uncached_log, uncached_policy] =
-            SimulatedRun::priced_alike([&uncached.0, &uncached.1]).map(|run| run.cost());
+        let uncached_alike = SimulatedRun::priced_alike(&[&uncached.0, &uncached.1]);
+        let [uncached_log, uncached_policy] = [0, 1].map(|side| uncached_alike[side].total().cost);
         let is_alone = stack.0.len() == 1;
         let finished = Finished {
             simulation: self,

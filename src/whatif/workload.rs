@@ -201,7 +201,7 @@ pub struct ShippedWorkload {
     pub configs: PolicyConfigs,
     pub workload: Workload,
     tools: Tools,
-    cache: CacheRules,
+    pub cache: CacheRules,
 }
 
 impl ShippedWorkload {

@@ -13,7 +13,7 @@ use crate::base::error::{Error, Result};
 use crate::commands::config::{usual_file, warn_unknown};
 use crate::commands::input::QuestionArgs;
 use crate::frames::input::Input;
-use crate::frames::input::timeline::TimelineDetail;
+use crate::frames::input::timeline::{TextWords, TimelineDetail};
 use crate::logs::overview::Holds;
 use crate::logs::timeline::requests::{NO_USAGE, Timeline};
 use crate::replay::input::ReplayInput;
@@ -84,7 +84,7 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<()> {
         warn_unknown(file, context)?;
     }
     let settings = file.as_ref().map(Effective::resolve).transpose()?.map(|effective| effective.settings);
-    let detail = detail(args, &rows)?;
+    let detail = detail(args, &rows, &sheets)?;
     let tier = settings.as_ref().map_or(0, |settings| vocabularies(settings, None));
     let mut input = args.asked.read(tier, Some(detail), context)?;
     input.expect_records(&args.asked.input)?;
@@ -265,11 +265,17 @@ fn no_requests(timeline: &Timeline, input: &mut Input) -> Error {
 }
 
 /// What the rows need: tokens of blocks for their sizes or to hold tokenizers against the bill, words to choose tools.
-fn detail(args: &Args, rows: &[StackRow]) -> Result<TimelineDetail> {
+fn detail(args: &Args, rows: &[StackRow], sheets: &PolicyConfigs) -> Result<TimelineDetail> {
     let estimator = args.setting.estimator.as_deref().map(crate::whatif::workload::estimator_of).transpose()?;
     let by_vocabulary = matches!(estimator, Some(Estimator::Cl100k | Estimator::O200k));
     let tokens = by_vocabulary || rows.iter().any(|row| row.is_named && row.stack.has(Policy::PromptCache));
-    Ok(TimelineDetail { tokens, words: rows.iter().any(|row| row.stack.asks_for_tools()), values: false })
+    let mut words = TextWords::None;
+    for row in rows {
+        words = words.max(row.stack.words(&sheets.with(row)?)?);
+    }
+    // What is swept may ask for more than its first value.
+    let is_swept = !args.sweep.is_empty() && rows.iter().any(|row| row.stack.asks_for_tools());
+    Ok(TimelineDetail { tokens, words: if is_swept { TextWords::All } else { words }, values: false })
 }
 
 /// The sheets with everything that was set; what is `swept` is set in no other way.

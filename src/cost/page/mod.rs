@@ -22,7 +22,7 @@ use crate::cost::findings::thresholds::{FindingThresholds, TriedSetting};
 use crate::cost::page::plots::Plots;
 use crate::cost::page::spent::PageSpent;
 use crate::frames::input::Input;
-use crate::frames::input::timeline::TimelineDetail;
+use crate::frames::input::timeline::{TextWords, TimelineDetail};
 use crate::logs::timeline::requests::UsedModel;
 use crate::logs::trace::Millis;
 use crate::logs::window::ALL;
@@ -133,17 +133,20 @@ pub fn page(input: &mut Input, is_drawn: bool, now_ms: Millis, paying: PayingRul
     let thresholds = FindingThresholds::load(&input.data)?;
     let levers = Levers::load(&input.data)?;
     let asked = thresholds.tried.iter().map(|tried| Stack::parse(&tried.policy)).collect::<Result<Vec<_>>>()?;
-    let words = asked.iter().any(Stack::asks_for_tools);
+    let words = if asked.iter().any(Stack::asks_for_tools) { TextWords::All } else { TextWords::None };
     let timeline = input.last_timeline(TimelineDetail { words, ..TimelineDetail::default() })?;
     let shipped = ShippedWorkload::new(timeline, &input.data)?;
     input.pool.install(|| {
-        let (simulation, workload) = (shipped.simulation(), &shipped.workload);
-        // As `tune claude-settings` chooses, so that both say the same.
-        let simulator = simulation.simulator.clone().counting_answers(true);
+        let workload = &shipped.workload;
+        // As `tune claude-settings` chooses, so that both say the same; before the log is simulated, since either takes room.
+        let simulator = workload.with_answers(&shipped.cache);
         let mut study = LeverTrials::new(&simulator, workload, &input.data, None, &[])?.study();
         let clients = ClientThresholds::load(&input.data)?;
         study.versions = clients.versions(&workload.timeline, None, now_ms);
         let paying = paying(&study, &workload.cells.resampling, &input.data)?;
+        // From here on it is asked by model only.
+        study.trials.iter_mut().for_each(|trial| trial.sessions = Vec::new());
+        let simulation = shipped.simulation();
         // One by one: a thread that took several at once would be the last to end.
         let tried = thresholds.tried.par_iter().with_max_len(1);
         let replays: Vec<Option<Cell>> =

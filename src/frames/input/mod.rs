@@ -23,7 +23,7 @@ use crate::facts::analysis_pool::AnalysisPool;
 use crate::facts::body_facts::BodyFacts;
 use crate::facts::encode::FormatRules;
 use crate::facts::shape;
-use crate::frames::input::timeline::TimelineDetail;
+use crate::frames::input::timeline::{TextWords, TimelineDetail};
 use crate::frames::lake::Lake;
 use crate::frames::manifest::{Maker, StoredSource};
 use crate::frames::packed::pack;
@@ -215,7 +215,7 @@ impl Input {
         let of_calls = input.twofold.is_none() && tier == 0;
         input.taken_down = TakenDown {
             values: all || of_calls || timeline.is_some_and(|detail| detail.values),
-            words: all || timeline.is_some_and(|detail| detail.words),
+            words: all || timeline.is_some_and(|detail| detail.words > TextWords::None),
         };
         input.tally = input.refresh(false, false);
         if input.listing.stdin {

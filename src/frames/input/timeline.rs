@@ -30,8 +30,8 @@ use crate::logs::read::{FileReading, Job, READING};
 use crate::logs::timeline::assemble::{KeptRows, SourceTimeline, assemble};
 use crate::logs::timeline::beside::agent_file_stamp;
 use crate::logs::timeline::families::Kin;
-use crate::logs::timeline::requests::Timeline;
-use crate::logs::timeline::rows::FileTimeline;
+use crate::logs::timeline::requests::{BlockKind, Timeline, Utterance};
+use crate::logs::timeline::rows::{FileTimeline, TimelineRows};
 use crate::logs::timeline::rules::TimelineRules;
 use crate::logs::timeline::{TimelineGuide, TimelineReader, TokenCounter};
 use crate::logs::{read, timeline as timelines};
@@ -41,6 +41,16 @@ const VOCABULARY_BITS: u8 = (1 << VOCABULARIES.len()) - 1;
 /// The data file of numbers and words.
 const RULES: &str = "timeline.toml";
 
+/// Which words of texts are asked for.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
+pub enum TextWords {
+    #[default]
+    None,
+    /// Of what people wrote, [`Utterance::words`].
+    OfPeople,
+    All,
+}
+
 /// What is asked for besides the requests and their blocks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct TimelineDetail {
@@ -48,14 +58,14 @@ pub struct TimelineDetail {
     pub tokens: bool,
     /// The words of what people and the model wrote: they are a third of the rows, and only questions about tools need
     /// them.
-    pub words: bool,
+    pub words: TextWords,
     /// The values of calls and results, for whoever asks for [`Input::values`] as well.
     pub values: bool,
 }
 
 impl TimelineDetail {
     /// With tokens.
-    pub const COUNTED: Self = Self { tokens: true, words: false, values: false };
+    pub const COUNTED: Self = Self { tokens: true, words: TextWords::None, values: false };
     /// The same, for whoever asks for values beside bodies: timelines with tokens are not read with the rows.
     pub const VALUES: Self = Self { values: true, ..Self::COUNTED };
 }
@@ -176,7 +186,7 @@ impl Input {
 
     /// The rows of every source, by its place in `sources`.
     fn file_timelines(&mut self, rules: &TimelineRules, detail: TimelineDetail) -> Result<BTreeMap<usize, PackedFile>> {
-        if detail.words && !std::mem::replace(&mut self.taken_down.words, true) {
+        if detail.words > TextWords::None && !std::mem::replace(&mut self.taken_down.words, true) {
             self.fresh_timelines.clear();
         }
         let makers = self.timeline_makers(detail.tokens)?;
@@ -375,8 +385,15 @@ impl Input {
 
 /// The rows of a file without what nobody asked for.
 fn in_detail(mut file: FileTimeline, detail: TimelineDetail) -> FileTimeline {
-    if !detail.words {
-        (file.rows.utterances, file.rows.words) = Default::default();
+    if detail.words < TextWords::All {
+        let TimelineRows { utterances, words, blocks, .. } = &mut file.rows;
+        let (told, all) = (std::mem::take(utterances), std::mem::take(words));
+        if detail.words == TextWords::OfPeople {
+            *words = all.without_rows();
+            for row in told.into_iter().filter(|row| blocks[row.block as usize].kind == BlockKind::Human) {
+                utterances.push(Utterance { terms: 0..0, words: words.take(&all, &row.words), ..row });
+            }
+        }
     }
     file
 }

@@ -2,18 +2,18 @@
 
 use std::ops::Range;
 
+use rayon::prelude::*;
+
 use crate::base::allocator;
 use crate::base::id::Id;
-use crate::logs::timeline::requests::{
-    Addition, Block, Boundary, Chain, Clearing, NONE, Occurrence, Reference, Request, Segment, Timeline, ToolCall,
-    Utterance,
-};
-use crate::logs::timeline::words::WordList;
+use crate::logs::timeline::requests::{NONE, Timeline};
+use crate::logs::timeline::words::{WordIndex, WordList};
 use crate::logs::trace::{Millis, count_under};
 
 /// The tables in which the rows of a session stand one behind the other.
 #[derive(Clone, Copy)]
 enum Table {
+    Sessions,
     Chains,
     Segments,
     Requests,
@@ -30,11 +30,12 @@ enum Table {
 /// A place in each table.
 type Places = [u32; Table::Added as usize + 1];
 
-/// How often freed memory is given back while sessions are handed over: it lies between blocks still in use, and would else
-/// be held twice.
-const TIMES_GIVEN_BACK: usize = 8;
+/// How much of a table is free before it is given back: it would else be held twice.
+const FREE_BYTES_MAX: usize = 2 << 20;
+/// The same of small blocks: they lie between others still in use, so that the allocator has to be asked.
+const FREE_SMALL_BYTES_MAX: usize = 16 << 20;
 
-/// All of them but their names, which are one table already. Each is dropped once its last session is handed over.
+/// All of them but their names, which are one table already.
 pub(super) fn join(mut timelines: Vec<Timeline>) -> Timeline {
     if timelines.len() < 2 {
         return timelines.pop().unwrap_or_default();
@@ -43,48 +44,98 @@ pub(super) fn join(mut timelines: Vec<Timeline>) -> Timeline {
     let sessions = parts.iter().enumerate().flat_map(|(part, Part { from, .. })| {
         (0..).zip(&from.sessions).map(move |(place, session)| (session.ts_first, session.id, part, place))
     });
-    let mut order: Vec<(Millis, Id, usize, u32)> = sessions.collect();
+    let mut order: Vec<(Millis, Id, usize, usize)> = sessions.collect();
     order.sort_unstable();
+    let order: Vec<(usize, usize)> = order.into_iter().map(|(_, _, part, session)| (part, session)).collect();
     let mut end = Places::default();
-    order.iter().for_each(|&(_, _, part, session)| parts[part].place(session, &mut end));
-    let (mut out, mut words) = (with_room(&end), WordList::default());
-    words.reserve(parts.iter().map(|part| part.from.words.rows().len()).sum());
-    let some = order.len().div_ceil(TIMES_GIVEN_BACK);
-    for (number, (_, _, part, session)) in (0..).zip(order) {
-        let part = &mut parts[part];
-        if session == 0 {
-            part.words = words.end();
-            words.append(std::mem::take(&mut part.from.words));
-        }
-        part.hand_over(session, number, &mut out);
-        if session as usize + 1 == part.from.sessions.len() {
-            part.finish(&mut out);
-        }
-        if (number as usize + 1).is_multiple_of(some) {
-            allocator::give_back_small_blocks();
-        }
+    order.iter().for_each(|&(part, session)| parts[part].place(session, &mut end));
+    let words = words(&mut parts, &order);
+    parts.par_iter_mut().for_each(Part::renumber);
+    let mut joining = Joining { parts, order, end };
+    let mut out = Timeline { words, ..joining.tables() };
+    for Timeline { mut stated_costs, mut unbilled, skipped, .. } in joining.parts.into_iter().map(|part| part.from) {
+        out.stated_costs.append(&mut stated_costs);
+        out.unbilled.append(&mut unbilled);
+        skipped.iter().for_each(|(reason, count)| count_under(&mut out.skipped, reason, *count));
     }
-    // What no session was made of was left out all the same.
-    parts.iter_mut().for_each(|part| part.finish(&mut out));
-    out.words = words.finish();
     out.stated_costs.sort_unstable_by_key(|row| (row.session, row.model));
     out.unbilled.sort_unstable();
     out
 }
 
-fn with_room(rows: &Places) -> Timeline {
-    let room = |table: Table| rows[table as usize] as usize;
-    Timeline {
-        chains: Vec::with_capacity(room(Table::Chains)),
-        segments: Vec::with_capacity(room(Table::Segments)),
-        requests: Vec::with_capacity(room(Table::Requests)),
-        blocks: Vec::with_capacity(room(Table::Blocks)),
-        calls: Vec::with_capacity(room(Table::Calls)),
-        references: Vec::with_capacity(room(Table::References)),
-        sources: Vec::with_capacity(room(Table::Sources)),
-        utterances: Vec::with_capacity(room(Table::Utterances)),
-        added: Vec::with_capacity(room(Table::Added)),
-        ..Timeline::default()
+/// The words of all parts, in the order of their first sessions.
+fn words(parts: &mut [Part], order: &[(usize, usize)]) -> WordIndex {
+    let mut words = WordList::default();
+    words.reserve(parts.iter().map(|part| part.from.words.rows().len()).sum());
+    let mut freed = Freed::default();
+    for &(part, _) in order.iter().filter(|(_, session)| *session == 0) {
+        let own = std::mem::take(&mut parts[part].from.words);
+        parts[part].words = words.end();
+        freed.add(size_of_val(own.rows()));
+        words.append(own);
+    }
+    words.finish()
+}
+
+/// What is handed over.
+struct Joining {
+    parts: Vec<Part>,
+    /// All sessions in their order: which part, which session of it.
+    order: Vec<(usize, usize)>,
+    /// How many rows there are.
+    end: Places,
+}
+
+impl Joining {
+    /// One table after the other, so that of no other any row is held twice.
+    fn tables(&mut self) -> Timeline {
+        Timeline {
+            sessions: self.table(Table::Sessions, |from| &mut from.sessions),
+            chains: self.table(Table::Chains, |from| &mut from.chains),
+            segments: self.table(Table::Segments, |from| &mut from.segments),
+            requests: self.table(Table::Requests, |from| &mut from.requests),
+            blocks: self.table(Table::Blocks, |from| &mut from.blocks),
+            calls: self.table(Table::Calls, |from| &mut from.calls),
+            boundaries: self.table(Table::Boundaries, |from| &mut from.boundaries),
+            clearings: self.table(Table::Clearings, |from| &mut from.clearings),
+            references: self.table(Table::References, |from| &mut from.references),
+            sources: self.table(Table::Sources, |from| &mut from.sources),
+            utterances: self.table(Table::Utterances, |from| &mut from.utterances),
+            added: self.table(Table::Added, |from| &mut from.added),
+            ..Timeline::default()
+        }
+    }
+
+    /// The rows of a table, from the last one to the first: behind what is not yet handed over, room is given back.
+    fn table<T>(&mut self, table: Table, rows: fn(&mut Timeline) -> &mut Vec<T>) -> Vec<T> {
+        let mut all = Vec::with_capacity(self.end[table as usize] as usize);
+        let mut freed = Freed::default();
+        for &(part, session) in self.order.iter().rev() {
+            let Part { from, begins, .. } = &mut self.parts[part];
+            let from = rows(from);
+            all.extend(from.drain(begins[session][table as usize] as usize..).rev());
+            let free = (from.capacity() - from.len()) * size_of::<T>();
+            if free > FREE_BYTES_MAX || from.is_empty() {
+                from.shrink_to_fit();
+                freed.add(free);
+            }
+        }
+        all.reverse();
+        all
+    }
+}
+
+/// Bytes that were freed and not yet given back.
+#[derive(Default)]
+struct Freed(usize);
+
+impl Freed {
+    fn add(&mut self, bytes: usize) {
+        self.0 += bytes;
+        if self.0 > FREE_SMALL_BYTES_MAX {
+            allocator::give_back_small_blocks();
+            self.0 = 0;
+        }
     }
 }
 
@@ -104,96 +155,79 @@ impl Part {
         Self { from, begins, goes: Vec::new(), words: 0 }
     }
 
-    /// Finds room for the next session behind what has its place.
-    fn place(&mut self, session: u32, end: &mut Places) {
+    /// Finds room for a session behind what has its place.
+    fn place(&mut self, session: usize, end: &mut Places) {
         self.goes.push(*end);
-        let [from, to] = [session, session + 1].map(|session| self.begins[session as usize]);
+        let [from, to] = [session, session + 1].map(|session| self.begins[session]);
         end.iter_mut().zip(from.iter().zip(to)).for_each(|(end, (from, to))| *end += to - from);
     }
 
-    /// Where a row of a session, or the end of its rows, goes.
-    fn own(&self, session: u32, table: Table, row: u32) -> u32 {
-        let [begin, goes] = [&self.begins, &self.goes].map(|places| places[session as usize][table as usize]);
-        goes + (row - begin)
-    }
-
-    /// Where a row of any session goes, if it is one.
-    fn any(&self, table: Table, row: u32) -> u32 {
-        if row == NONE {
-            return NONE;
+    /// Gives all that refers to rows their numbers in the whole.
+    fn renumber(&mut self) {
+        let Self { from, begins, goes, words } = self;
+        let words = *words;
+        let own = |session: usize, table: Table, row: &mut u32| {
+            *row = goes[session][table as usize] + (*row - begins[session][table as usize]);
+        };
+        // A row of any session, if it is one.
+        let any = |table: Table, row: &mut u32| {
+            if *row != NONE {
+                let behind = begins.partition_point(|begin| begin[table as usize] <= *row);
+                own(behind.saturating_sub(1), table, row);
+            }
+        };
+        let both = |rows: &mut Range<u32>, one: &dyn Fn(&mut u32)| {
+            one(&mut rows.start);
+            one(&mut rows.end);
+        };
+        for session in 0..goes.len() {
+            let rows =
+                |table: Table| begins[session][table as usize] as usize..begins[session + 1][table as usize] as usize;
+            let own = |table: Table, row: &mut u32| own(session, table, row);
+            let range = |table: Table, rows: &mut Range<u32>| both(rows, &|row| own(table, row));
+            for row in &mut from.chains[rows(Table::Chains)] {
+                own(Table::Sessions, &mut row.session);
+                range(Table::Requests, &mut row.requests);
+                range(Table::Segments, &mut row.segments);
+            }
+            for row in &mut from.segments[rows(Table::Segments)] {
+                own(Table::Chains, &mut row.chain);
+                range(Table::Requests, &mut row.requests);
+                any(Table::Requests, &mut row.after);
+            }
+            for row in &mut from.requests[rows(Table::Requests)] {
+                own(Table::Chains, &mut row.chain);
+                own(Table::Segments, &mut row.segment);
+                range(Table::Blocks, &mut row.inputs);
+                range(Table::Blocks, &mut row.outputs);
+            }
+            for row in &mut from.calls[rows(Table::Calls)] {
+                own(Table::Blocks, &mut row.asked);
+                any(Table::Blocks, &mut row.answered);
+            }
+            for row in &mut from.boundaries[rows(Table::Boundaries)] {
+                own(Table::Chains, &mut row.chain);
+                own(Table::Requests, &mut row.request);
+                any(Table::Blocks, &mut row.summary);
+            }
+            for row in &mut from.clearings[rows(Table::Clearings)] {
+                own(Table::Chains, &mut row.chain);
+                own(Table::Requests, &mut row.request);
+            }
+            for row in &mut from.references[rows(Table::References)] {
+                own(Table::Requests, &mut row.request);
+                any(Table::Calls, &mut row.call);
+                range(Table::Sources, &mut row.sources);
+            }
+            for row in &mut from.utterances[rows(Table::Utterances)] {
+                own(Table::Blocks, &mut row.block);
+                both(&mut row.terms, &|word| *word += words);
+                both(&mut row.words, &|word| *word += words);
+            }
+            from.added[rows(Table::Added)].iter_mut().for_each(|row| own(Table::Requests, &mut row.with));
         }
-        let behind = self.begins.partition_point(|begin| begin[table as usize] <= row);
-        self.own(behind.saturating_sub(1) as u32, table, row)
-    }
-
-    fn hand_over(&self, session: u32, number: u32, out: &mut Timeline) {
-        let from = &self.from;
-        let [begin, end] = [session, session + 1].map(|session| &self.begins[session as usize]);
-        let rows = |table: Table| begin[table as usize] as usize..end[table as usize] as usize;
-        let own = |table: Table, row: u32| self.own(session, table, row);
-        let range = |table: Table, rows: &Range<u32>| own(table, rows.start)..own(table, rows.end);
-        let words = |rows: &Range<u32>| self.words + rows.start..self.words + rows.end;
-        out.sessions.push(from.sessions[session as usize].clone());
-        out.chains.extend(from.chains[rows(Table::Chains)].iter().map(|row| Chain {
-            session: number,
-            requests: range(Table::Requests, &row.requests),
-            segments: range(Table::Segments, &row.segments),
-            ..row.clone()
-        }));
-        out.segments.extend(from.segments[rows(Table::Segments)].iter().map(|row| Segment {
-            chain: own(Table::Chains, row.chain),
-            requests: range(Table::Requests, &row.requests),
-            after: self.any(Table::Requests, row.after),
-            ..*row
-        }));
-        out.requests.extend(from.requests[rows(Table::Requests)].iter().map(|row| Request {
-            chain: own(Table::Chains, row.chain),
-            segment: own(Table::Segments, row.segment),
-            inputs: range(Table::Blocks, &row.inputs),
-            outputs: range(Table::Blocks, &row.outputs),
-            ..*row
-        }));
-        let blocks = from.blocks[rows(Table::Blocks)].iter();
-        out.blocks.extend(blocks.map(|row| Block { call: self.any(Table::Calls, row.call), ..*row }));
-        out.calls.extend(from.calls[rows(Table::Calls)].iter().map(|row| ToolCall {
-            asked: own(Table::Blocks, row.asked),
-            answered: self.any(Table::Blocks, row.answered),
-            ..*row
-        }));
-        out.boundaries.extend(from.boundaries[rows(Table::Boundaries)].iter().map(|row| Boundary {
-            chain: own(Table::Chains, row.chain),
-            request: own(Table::Requests, row.request),
-            summary: self.any(Table::Blocks, row.summary),
-            ..*row
-        }));
-        out.clearings.extend(from.clearings[rows(Table::Clearings)].iter().map(|row| Clearing {
-            chain: own(Table::Chains, row.chain),
-            request: own(Table::Requests, row.request),
-            ..row.clone()
-        }));
-        out.references.extend(from.references[rows(Table::References)].iter().map(|row| Reference {
-            request: own(Table::Requests, row.request),
-            call: self.any(Table::Calls, row.call),
-            sources: range(Table::Sources, &row.sources),
-            ..*row
-        }));
-        let sources = from.sources[rows(Table::Sources)].iter();
-        out.sources.extend(sources.map(|row| Occurrence { block: self.any(Table::Blocks, row.block), ..*row }));
-        out.utterances.extend(from.utterances[rows(Table::Utterances)].iter().map(|row| Utterance {
-            block: own(Table::Blocks, row.block),
-            terms: words(&row.terms),
-            words: words(&row.words),
-        }));
-        let added = from.added[rows(Table::Added)].iter();
-        out.added.extend(added.map(|row| Addition { with: own(Table::Requests, row.with), ..*row }));
-    }
-
-    /// Hands over what belongs to no session, and drops all of it.
-    fn finish(&mut self, out: &mut Timeline) {
-        let Timeline { mut stated_costs, mut unbilled, skipped, .. } = std::mem::take(&mut self.from);
-        out.stated_costs.append(&mut stated_costs);
-        out.unbilled.append(&mut unbilled);
-        skipped.iter().for_each(|(reason, count)| count_under(&mut out.skipped, reason, *count));
+        from.blocks.iter_mut().for_each(|row| any(Table::Calls, &mut row.call));
+        from.sources.iter_mut().for_each(|row| any(Table::Blocks, &mut row.block));
     }
 }
 
@@ -207,6 +241,7 @@ fn begin(from: &Timeline, session: u32) -> Places {
     let reference = from.references.partition_point(|row| row.request < request);
     let source = from.references.get(reference).map_or(from.sources.len() as u32, |row| row.sources.start);
     [
+        session,
         chain,
         segment,
         request,

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use rayon::prelude::*;
 
+use crate::base::allocator;
 use crate::base::data::Data;
 use crate::base::error::Result;
 use crate::base::id::Id;
@@ -23,9 +24,9 @@ use crate::whatif::sim::bill::foretold;
 use crate::whatif::sim::breakage::rows::{Break, Strength, penalties, steps};
 use crate::whatif::sim::breakage::{BreakWatch, Detectors};
 use crate::whatif::sim::cache_sim::written;
-use crate::whatif::sim::cost::{Cost, Spent};
+use crate::whatif::sim::cost::{Cost, Spent, Total};
 use crate::whatif::sim::distance::{self, Apart};
-use crate::whatif::sim::simulator::{Priced, SimulatedRun, Simulator};
+use crate::whatif::sim::simulator::{SimulatedRun, Simulator};
 use crate::whatif::sim::view::{Stage, StageJournal};
 use crate::whatif::workload::Workload;
 
@@ -63,9 +64,9 @@ struct Replayed {
 }
 
 impl Replayed {
-    /// The cost of requests, calls besides them and penalties, as `run` prices them.
-    fn costs<'r>(&'r self, run: &'r SimulatedRun) -> impl Iterator<Item = (u32, Cost)> + use<'r> {
-        run.parts().map(|(request, part)| (request, part.cost)).chain(self.penalties.iter().copied())
+    /// The cost of some parts of its run, and of its penalties.
+    fn costs(&self, parts: impl Iterator<Item = (u32, Total)>) -> impl Iterator<Item = (u32, Cost)> {
+        parts.map(|(request, part)| (request, part.cost)).chain(self.penalties.iter().copied())
     }
 }
 
@@ -125,7 +126,7 @@ impl<'b> LeverTrials<'b> {
             reattached: reattached(&workload.timeline, &workload.sizes, &params, &compaction),
             compaction,
             params,
-            tokens: workload.sizes.tokens.as_slice().into(),
+            tokens: Arc::clone(&workload.sizes.tokens),
             projects,
             order: order(&workload.timeline, projects),
         };
@@ -202,6 +203,8 @@ impl<'b> LeverTrials<'b> {
 
     /// A configuration, whatever writes what lives so long.
     fn replay(&self, settings: &[LeverValue], class: Option<CacheLifetime>) -> Replayed {
+        // What the one before has freed lies between blocks still in use.
+        allocator::give_back_small_blocks();
         // What is long is cut as it comes in, before a compaction can see it.
         let limits = || settings.iter().filter_map(|setting| self.limit(*setting));
         let cutting = limits().map(|limit| -> Box<dyn Stage> { Box::new(Capped::new(limit, self.tokens.clone())) });
@@ -260,7 +263,8 @@ impl<'b> LeverTrials<'b> {
     /// Both sides of what was replayed for a part, by session and model.
     fn sides(&self, part: LeverPart, replayed: &Replayed) -> BTreeMap<(u32, Sym), SettingSides> {
         let standing = self.standing(part);
-        let [before, after] = SimulatedRun::priced_alike([&standing.run, &replayed.run]);
+        let alike = &SimulatedRun::priced_alike(&[&standing.run, &replayed.run]);
+        let [before, after] = [0, 1].map(|side| move || alike[side].parts());
         let mut sides: BTreeMap<(u32, Sym), SettingSides> = BTreeMap::new();
         let mut add = |request: u32, change: &dyn Fn(&mut SettingSides)| {
             let (session, is_main) = self.place(request);
@@ -269,21 +273,22 @@ impl<'b> LeverTrials<'b> {
                 change(sides.entry((session, model)).or_default());
             }
         };
-        let answer = |priced: &Priced| {
-            let request = self.simulator.timeline.request(priced.request);
-            let input = Spent { output: 0, ..priced.spent() };
-            priced.cost().less(&self.simulator.tariff.of(request, &input))
+        let answer = |request: u32, Total { spent, cost, .. }: &Total| {
+            let input = Spent { output: 0, ..*spent };
+            cost.less(&self.simulator.tariff.of(self.simulator.timeline.request(request), &input))
         };
-        for priced in &before.requests {
-            add(priced.request, &|sides| {
+        for (request, part) in before().filter(|(_, part)| part.requests > 0) {
+            add(request, &|sides| {
                 sides.requests += 1;
-                sides.unpriced += u64::from(priced.cost().unpriced_tokens > 0);
-                sides.answers_before += answer(priced);
+                sides.unpriced += u64::from(part.cost.unpriced_tokens > 0);
+                sides.answers_before += answer(request, &part);
             });
         }
-        after.requests.iter().for_each(|priced| add(priced.request, &|sides| sides.answers_after += answer(priced)));
-        standing.costs(&before).for_each(|(request, cost)| add(request, &|sides| sides.before += cost));
-        replayed.costs(&after).for_each(|(request, cost)| add(request, &|sides| sides.after += cost));
+        for (request, part) in after().filter(|(_, part)| part.requests > 0) {
+            add(request, &|sides| sides.answers_after += answer(request, &part));
+        }
+        standing.costs(before()).for_each(|(request, cost)| add(request, &|sides| sides.before += cost));
+        replayed.costs(after()).for_each(|(request, cost)| add(request, &|sides| sides.after += cost));
         // What breaks under what stands is not put down to the setting.
         for (steps, is_new) in [(&replayed.steps, true), (&standing.steps, false)] {
             let step = |count: &mut u64| *count = if is_new { *count + 1 } else { count.saturating_sub(1) };
@@ -334,7 +339,7 @@ impl<'b> LeverTrials<'b> {
         let mut seen: BTreeMap<u32, StudiedSession> = order.iter().map(blank).collect();
         for part in [LeverPart::Main, LeverPart::Subagents] {
             let standing = self.standing(part);
-            for (request, cost) in standing.costs(&standing.run) {
+            for (request, cost) in standing.costs(standing.run.parts()) {
                 let (session, is_main) = self.place(request);
                 let Some(seen) = seen.get_mut(&session).filter(|_| part.has(is_main)) else { continue };
                 seen.cost += cost;

@@ -134,7 +134,7 @@ pub fn row(
     thresholds: &CompactionThresholds,
 ) -> CompactionSweepRow {
     let journal = StageJournal::default();
-    let tokens: Arc<[u32]> = requests.sizes.tokens.as_slice().into();
+    let tokens = Arc::clone(&requests.sizes.tokens);
     let trigger = point.trigger_tokens.map_or(CompactionTrigger::Never, CompactionTrigger::Tokens);
     let stage = Compaction::new(point.params.clone(), thresholds.clone(), tokens, journal.clone()).at(trigger);
     let (run, breaks) = BreakWatch::new(detectors).over(requests, vec![Box::new(stage)]);

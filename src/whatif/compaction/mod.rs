@@ -426,7 +426,7 @@ fn ready<'s>(simulation: &'s Simulation<'_>, configs: &PolicyConfigs) -> Result<
         return Ok(Ready { stage: Some(Box::new(stage)), conclude: Box::new(conclude) });
     }
     let journal = StageJournal::default();
-    let tokens: Arc<[u32]> = workload.sizes.tokens.as_slice().into();
+    let tokens = Arc::clone(&workload.sizes.tokens);
     let stage = Compaction::new(params.clone(), thresholds.clone(), tokens, journal.clone());
     let conclude = move |finished: &Finished<'_>| {
         let workload = finished.simulation.workload;

@@ -165,7 +165,8 @@ impl Worth {
             let (baseline, blind) = rayon::join(|| simulator.baseline(), || Blind::new(&simulator));
             let runs = rayon::join(|| sent(Formats::Published), || sent(Formats::Extended));
             let error = crate::whatif::sim::bill::compare(&simulator, &blind, |_| true).cost_error().size();
-            let [bill, one, two] = SimulatedRun::priced_alike([&baseline, &runs.0, &runs.1]).map(|run| run.cost());
+            let alike = SimulatedRun::priced_alike(&[&baseline, &runs.0, &runs.1]);
+            let [bill, one, two] = [0, 1, 2].map(|run| alike[run].total().cost);
             (bill, [one, two], error)
         });
         Ok(Some(Self { name: reach.name.clone(), bill, sent, error, worth_percent_min }))

@@ -187,12 +187,11 @@ fn best_per_session(
 ) -> BestPerSession {
     let under = |&ttl: &TtlPolicy| simulator.under(&shipped.with(Params { ttl, ..shipped.params })).baseline();
     let runs: Vec<SimulatedRun> = compare.ttl.iter().map(under).collect();
-    let lacking: BTreeSet<u32> = runs.iter().chain([baseline]).flat_map(SimulatedRun::unpriced).collect();
-    let costs = |run: &SimulatedRun| by_session(simulator, &run.without_prices(&lacking));
+    let alike = SimulatedRun::priced_alike(&[baseline].into_iter().chain(&runs).collect::<Vec<_>>());
     let observed = |(session, total): (u32, Total)| (session, (total.cost, TtlPolicy::Observed.to_string()));
-    let mut best: BTreeMap<u32, (Cost, String)> = costs(baseline).into_iter().map(observed).collect();
-    for (ttl, run) in compare.ttl.iter().zip(&runs) {
-        for (session, total) in costs(run) {
+    let mut best: BTreeMap<u32, (Cost, String)> = by_session(simulator, &alike[0]).into_iter().map(observed).collect();
+    for (ttl, run) in compare.ttl.iter().zip(&alike[1..]) {
+        for (session, total) in by_session(simulator, run) {
             let Some(held) = best.get_mut(&session) else { continue };
             if held.0.change_to(&total.cost).is_some_and(|change| change < 0.0) {
                 *held = (total.cost, ttl.to_string());
@@ -205,7 +204,7 @@ fn best_per_session(
         cost += each;
         *sessions.entry(name).or_default() += 1;
     }
-    BestPerSession { cost, against: baseline.without_prices(&lacking).cost(), sessions }
+    BestPerSession { cost, against: alike[0].total().cost, sessions }
 }
 
 /// Models that the table of minimum prefixes does not list.

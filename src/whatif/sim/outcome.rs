@@ -11,21 +11,21 @@ use crate::logs::timeline::requests::{Request, Timeline};
 use crate::whatif::sim::cells::CellRules;
 use crate::whatif::sim::cost::{Cost, Total};
 use crate::whatif::sim::figures::{CostVerdict, Outcome, RunBill, Sides, Spread, UnloggedCalls};
-use crate::whatif::sim::simulator::{Extra, SimulatedRun, Simulator};
+use crate::whatif::sim::simulator::{Extra, PricedAlike, SimulatedRun, Simulator};
 
 /// What a policy comes to.
 pub fn outcome(timeline: &Timeline, baseline: &SimulatedRun, policy: &SimulatedRun) -> Outcome {
-    let [baseline, policy] = SimulatedRun::priced_alike([baseline, policy]);
+    let alike = SimulatedRun::priced_alike(&[baseline, policy]);
     let mut cells = OutcomeCells::default();
     let mut out = Outcome::default();
     // Of a cache that is kept alive the log has calls besides its requests, too.
-    for (request, Total { requests, spent, cost }) in baseline.parts() {
+    for (request, Total { requests, spent, cost }) in alike[0].parts() {
         let cell = cells.of(timeline, request);
         cell.requests += requests;
         cell.unpriced_requests += u64::from(requests > 0 && cost.unpriced_tokens > 0);
         cell.baseline += RunBill { spent, cost };
     }
-    for (request, Total { spent, cost, .. }) in policy.parts() {
+    for (request, Total { spent, cost, .. }) in alike[1].parts() {
         cells.of(timeline, request).policy += RunBill { spent, cost };
     }
     for &Extra { call, spent, cost, .. } in &policy.extra {
@@ -33,7 +33,7 @@ pub fn outcome(timeline: &Timeline, baseline: &SimulatedRun, policy: &SimulatedR
     }
     let prompts =
         |run: &SimulatedRun| run.requests.iter().map(|priced| i128::from(priced.spent().prompt())).sum::<i128>();
-    out.tokens_removed = prompts(&baseline) - prompts(&policy);
+    out.tokens_removed = prompts(baseline) - prompts(policy);
     cells.fold(timeline, &mut out);
     out.spread = spread(out.by.get("session"));
     out
@@ -112,12 +112,12 @@ pub struct CostComparison {
 impl CostComparison {
     /// Holds a variant against the baseline.
     pub fn new(simulator: &Simulator<'_>, baseline: &SimulatedRun, variant: &SimulatedRun, cells: &CellRules) -> Self {
-        let [base, run] = SimulatedRun::priced_alike([baseline, variant]);
-        let (before, after) = (by_session(simulator, &base), by_session(simulator, &run));
+        let alike = SimulatedRun::priced_alike(&[baseline, variant]);
+        let (before, after) = (by_session(simulator, &alike[0]), by_session(simulator, &alike[1]));
         let cost = |side: &BTreeMap<u32, Total>, session| side.get(session).map(|total| total.cost).unwrap_or_default();
         let sessions: Vec<_> = before.keys().map(|session| (cost(&before, session), cost(&after, session))).collect();
         let interval = cells.interval(&sessions);
-        Self { before: base.cost(), after: run.total(), sessions, interval }
+        Self { before: alike[0].total().cost, after: alike[1].total(), sessions, interval }
     }
 
     /// Whether the variant costs more or less; `error` is what the simulation is off the bill, or the least that counts.
@@ -144,6 +144,6 @@ pub fn verdict(change: f64, error: f64, interval: Option<(f64, f64)>) -> CostVer
 }
 
 /// What a run costs, session by session.
-pub fn by_session(simulator: &Simulator<'_>, run: &SimulatedRun) -> BTreeMap<u32, Total> {
+pub fn by_session(simulator: &Simulator<'_>, run: &PricedAlike<'_>) -> BTreeMap<u32, Total> {
     run.by(simulator.timeline, |request| simulator.timeline.session_of_chain(request.chain))
 }

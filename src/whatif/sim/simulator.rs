@@ -5,8 +5,7 @@
 //! before, the residual of this one, what came in. Without stages that is what the log says was sent. Chains are
 //! independent of each other: what they share across sessions is looked up in times of the log, never in results.
 
-use std::borrow::Cow;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -118,31 +117,37 @@ impl SimulatedRun {
 
     /// Runs with the money of only those requests that have a price in all of them: what lacks it in one compares with
     /// nothing. The calls besides a request go with it.
-    pub fn priced_alike<'r, const N: usize>(runs: [&'r Self; N]) -> [Cow<'r, Self>; N] {
-        let lacking: BTreeSet<u32> = runs.iter().flat_map(|run| run.unpriced()).collect();
-        runs.map(|run| run.without_prices(&lacking))
+    pub fn priced_alike<'r>(runs: &[&'r Self]) -> Vec<PricedAlike<'r>> {
+        let unpriced = || {
+            let parts = runs.iter().flat_map(|run| run.parts());
+            parts.filter(|(_, part)| part.cost.unpriced_tokens > 0).map(|(request, _)| request as usize)
+        };
+        let mut lacking = vec![false; unpriced().max().map_or(0, |last| last + 1)];
+        unpriced().for_each(|request| lacking[request] = true);
+        let lacking: Arc<[bool]> = lacking.into();
+        runs.iter().map(|run| PricedAlike { run, lacking: Arc::clone(&lacking) }).collect()
+    }
+}
+
+/// A run with the money of only some of its requests, and of the calls besides these.
+pub struct PricedAlike<'r> {
+    run: &'r SimulatedRun,
+    /// By request: whether its money does not count; that of the others does.
+    lacking: Arc<[bool]>,
+}
+
+impl PricedAlike<'_> {
+    /// See [`SimulatedRun::parts`].
+    pub fn parts(&self) -> impl Iterator<Item = (u32, Total)> {
+        self.run.parts().map(|(request, part)| match self.lacking.get(request as usize) {
+            Some(true) => (request, Total { cost: part.cost.unpriced(&part.spent), ..part }),
+            _ => (request, part),
+        })
     }
 
-    /// Requests that have no price, or a call besides them that has none.
-    pub fn unpriced(&self) -> impl Iterator<Item = u32> {
-        self.parts().filter(|(_, part)| part.cost.unpriced_tokens > 0).map(|(request, _)| request)
-    }
-
-    /// The run without the money of these requests: itself if it has none of theirs.
-    pub fn without_prices(&self, lacking: &BTreeSet<u32>) -> Cow<'_, Self> {
-        let is_priced =
-            |(request, part): (u32, Total)| part.cost != part.cost.unpriced(&part.spent) && lacking.contains(&request);
-        if lacking.is_empty() || !self.parts().any(is_priced) {
-            return Cow::Borrowed(self);
-        }
-        let mut run = self.clone();
-        for priced in run.requests.iter_mut().filter(|priced| lacking.contains(&priced.request)) {
-            priced.has_price = false;
-        }
-        for extra in run.extra.iter_mut().filter(|extra| lacking.contains(&extra.request)) {
-            extra.cost = extra.cost.unpriced(&extra.spent);
-        }
-        Cow::Owned(run)
+    /// Everything.
+    pub fn total(&self) -> Total {
+        self.parts().map(|(_, part)| part).sum()
     }
 
     /// Sums by anything that a request has: model, version, project, session.

@@ -154,7 +154,7 @@ pub struct BlockSizes {
     /// How blocks were estimated.
     pub rules: SizeRules,
     /// Tokens by block.
-    pub tokens: Vec<u32>,
+    pub tokens: Arc<[u32]>,
     /// By request: tokens that came with it and are in no block.
     pub residual: Vec<u32>,
     /// By chain: tokens of its static prefix (tools, system).
@@ -412,8 +412,9 @@ impl Anchoring<'_> {
         let weights: Vec<u64> = blocks.iter().map(|&block| self.weight(block)).collect();
         let estimate = weights.iter().sum::<u64>() as f64 / WEIGHT_PER_TOKEN;
         let budget = if estimate == 0.0 { 0 } else { (estimate * stretch).round().min(tokens as f64) as u64 };
+        let sizes = Arc::make_mut(&mut self.sizes.tokens);
         for (&block, part) in blocks.iter().zip(apportioned(budget, &weights)) {
-            self.sizes.tokens[block as usize] = saturated(part);
+            sizes[block as usize] = saturated(part);
         }
         tokens - budget
     }

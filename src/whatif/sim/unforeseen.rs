@@ -9,7 +9,6 @@ use serde::Serialize;
 use crate::logs::timeline::requests::{BlockKind, Marks, Request, Timeline};
 use crate::logs::trace::Millis;
 use crate::whatif::prompt_cache::params::{CacheLifetime, UnforeseenWeight};
-use crate::whatif::sim::figures::Portion;
 
 /// Where a prefix can be lost.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, strum::IntoStaticStr)]
@@ -64,9 +63,23 @@ pub struct Unforeseen {
     /// What else stood before it.
     pub occasion: Occasion,
     /// Requests at such a place before this one, and those of them that had lost it.
-    pub at_place: Portion,
+    at_place: Lost,
     /// Of these, after the same occasion.
-    pub at_occasion: Portion,
+    at_occasion: Lost,
+}
+
+/// So many of so many, in little room: there are two of them for each request.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+struct Lost {
+    k: u32,
+    n: u32,
+}
+
+impl Lost {
+    fn count(&mut self, lost: bool) {
+        self.k += u32::from(lost);
+        self.n += 1;
+    }
 }
 
 impl Unforeseen {
@@ -81,7 +94,7 @@ impl Unforeseen {
         if self.at_place.k == 0 {
             return 0;
         }
-        let (k, n) = (u128::from(self.at_place.k + 1), u128::from(self.at_place.n + requests.max(1)));
+        let (k, n) = (u128::from(self.at_place.k) + 1, u128::from(self.at_place.n) + u128::from(requests.max(1)));
         let believed = u128::from(weight.occasion.max(1));
         let lost = u128::from(self.at_occasion.k) * n + believed * k;
         let seen = (u128::from(self.at_occasion.n) + believed) * n;
@@ -92,8 +105,8 @@ impl Unforeseen {
 /// Losses so far.
 #[derive(Default)]
 pub struct LossesSoFar {
-    places: BTreeMap<Where, Portion>,
-    occasions: BTreeMap<(Where, Occasion), Portion>,
+    places: BTreeMap<Where, Lost>,
+    occasions: BTreeMap<(Where, Occasion), Lost>,
 }
 
 impl LossesSoFar {
