@@ -247,7 +247,7 @@ fn steps(texts: &[String]) -> [u64; 3] {
         }
     });
     let history = work::of(|| {
-        let history = assemble(&corpus);
+        let history = assemble(&mut corpus, false);
         totals(&corpus);
         sessions(&history, &corpus.names, &Default::default());
         tools::calls(&history, &corpus.names, &TOOLS);

@@ -12,30 +12,23 @@ use crate::logs::history::{Call, Chain, Compaction, History};
 use crate::logs::trace::{MarkKind, Millis, NO_TIME, Place, ResultKind, Status, ToolResult, earlier};
 
 /// Puts the calls in order, chain by chain, and numbers steps and partitions.
-pub(super) fn lay_out(files: &[File<'_>], calls: Vec<Canonical<'_>>, history: &mut History) {
-    let mut chains: BTreeMap<(u32, bool, Id, Place), Vec<Canonical<'_>>> = BTreeMap::new();
+pub(super) fn lay_out(files: &[File<'_>], calls: &[Canonical<'_>], history: &mut History) {
+    let key = |call: &Canonical<'_>| {
+        let (file, chain) = (&files[call.file as usize], call.asked.chain);
+        let place = file.place(chain);
+        Some((file.chains[chain as usize]?, place != Place::Main, file.agent(chain, call.asked.record), place))
+    };
+    let mut chains: BTreeMap<_, Vec<&[Canonical<'_>]>> = BTreeMap::new();
     // Calls come file by file, so the chain of a call is nearly always that of the one before.
-    let mut run: Vec<Canonical<'_>> = Vec::new();
-    let mut current = None;
-    for call in calls {
-        let file = &files[call.file as usize];
-        let Some(session) = file.chains[call.asked.chain as usize] else { continue };
-        let place = file.place(call.asked.chain);
-        let key = (session, place != Place::Main, file.agent(call.asked.chain, call.asked.record), place);
-        if current != Some(key) {
-            if let Some(key) = current {
-                chains.entry(key).or_default().append(&mut run);
-            }
-            current = Some(key);
-        }
-        run.push(call);
+    for run in calls.chunk_by(|a, b| key(a) == key(b)) {
+        chains.entry(key(&run[0])).or_default().push(run);
     }
-    if let Some(key) = current {
-        chains.entry(key).or_default().append(&mut run);
-    }
+    chains.remove(&None);
     let mut compactions: IdMap<Id, Opened> = IdMap::default();
-    history.calls.reserve_exact(chains.values().map(Vec::len).sum());
-    for ((session, _, agent, place), mut calls) in chains {
+    history.calls.reserve_exact(chains.values().flatten().map(|run| run.len()).sum());
+    for (key, runs) in chains {
+        let Some((session, _, agent, place)) = key else { continue };
+        let mut calls = runs.concat();
         in_conversation_order(files, &mut calls);
         let start = history.calls.len();
         let chain = history.chains.len() as u32;
@@ -197,7 +190,7 @@ fn unplaced(call: &Canonical<'_>) -> Call {
         known.then(|| answer.ts - asked.ts).and_then(|ms| u32::try_from(ms).ok())
     };
     Call {
-        id: call.id,
+        id: *call.id,
         message: asked.message,
         tool: asked.tool,
         chain: 0,
