@@ -42,6 +42,8 @@ const SEGMENTS_MAX: usize = 8;
 const MEMOS_MAX: usize = 16;
 /// Rows of a table that are laid out and compressed together: what is being written should not need much room besides.
 const GROUP_ROWS: usize = 1 << 14;
+/// Groups of rows that are read at once by each worker.
+const GROUPS_PER_WORKER: usize = 2;
 /// Bytes that go to disk at a time.
 const PIECE_BYTES: usize = 1 << 20;
 /// Columns of hashes and of packed numbers: a dictionary of them only costs time.
@@ -547,8 +549,8 @@ impl Lake {
         written.collect()
     }
 
-    /// Hands on the batches of some tables of the segments that have something of these sources, in that order, one table after
-    /// the other: all together are as much as what is made of them. Damage is gathered over all of them.
+    /// Hands on the batches of some tables of the segments that have something of these sources, in that order, few at once: all
+    /// together are as much as what is made of them. Damage is gathered over all of them.
     fn each_batch(
         &self,
         sources: &BTreeSet<u32>,
@@ -559,9 +561,9 @@ impl Lake {
         let segments = segments.filter(|segment| segment.sources.iter().any(|source| sources.contains(source)));
         let parts = segments.flat_map(|segment| tables.iter().map(move |&table| (segment, table)));
         let parts = parts.filter(|(segment, table)| segment.tables.contains_key(*table));
+        let at_once = GROUPS_PER_WORKER * rayon::current_num_threads();
         let read = parts.map(|(segment, table)| {
-            let mut batches = self.read_groups(segment, table, &|batch| Ok(batch.clone()))?.into_iter();
-            batches.try_for_each(|batch| take(table, &batch)).map_err(|cause| damaged(segment, table, &cause))
+            self.each_group(segment, table, at_once, &|batch| Ok(batch.clone()), &mut |batch| take(table, &batch))
         });
         each_whole(read, |()| ())
     }
@@ -574,6 +576,24 @@ impl Lake {
         table: &str,
         made: &(dyn Fn(&RecordBatch) -> ColumnResult<T> + Sync),
     ) -> Result<Vec<T>, Trouble> {
+        let mut all = Vec::new();
+        let mut take = |group| {
+            all.push(group);
+            Ok(())
+        };
+        self.each_group(segment, table, usize::MAX, made, &mut take)?;
+        Ok(all)
+    }
+
+    /// The same, handed on, so many groups at once.
+    fn each_group<T: Send>(
+        &self,
+        segment: &LakeSegment,
+        table: &str,
+        at_once: usize,
+        made: &(dyn Fn(&RecordBatch) -> ColumnResult<T> + Sync),
+        take: &mut dyn FnMut(T) -> ColumnResult<()>,
+    ) -> Result<(), Trouble> {
         let path = self.segment(segment.number, table);
         let trouble = |cause: Unreadable| match cause {
             Unreadable::Disk(cause) if !matches!(cause.kind(), ErrorKind::NotFound | ErrorKind::Unsupported) => {
@@ -584,7 +604,7 @@ impl Lake {
         };
         let file = StoredTable::open(&path, segment.tables.get(table).copied().unwrap_or_default());
         let made = |batch| made(&sealed::pass(batch, &self.seal, Way::FromDisk)?);
-        file.and_then(|file| file.groups(&made)).map_err(trouble)
+        file.and_then(|file| file.each_group(at_once, &made, take)).map_err(trouble)
     }
 
     fn segment(&self, number: u32, table: &str) -> PathBuf {

@@ -54,13 +54,25 @@ impl StoredTable {
         Ok(Self { path: path.to_owned(), metadata })
     }
 
-    /// What `made` makes of its row groups, in order, one worker a group.
-    pub(super) fn groups<T: Send>(
+    /// Hands on what `made` makes of its row groups, in order, one worker a group, so many at once.
+    pub(super) fn each_group<T: Send>(
         &self,
+        at_once: usize,
+        made: &(dyn Fn(RecordBatch) -> ColumnResult<T> + Sync),
+        take: &mut dyn FnMut(T) -> ColumnResult<()>,
+    ) -> Result<(), Unreadable> {
+        let groups: Vec<usize> = (0..self.metadata.metadata().num_row_groups()).collect();
+        groups
+            .chunks(at_once)
+            .try_for_each(|some| self.groups(some, made)?.into_iter().try_for_each(&mut *take).map_err(odd))
+    }
+
+    fn groups<T: Send>(
+        &self,
+        groups: &[usize],
         made: &(dyn Fn(RecordBatch) -> ColumnResult<T> + Sync),
     ) -> Result<Vec<T>, Unreadable> {
-        let groups = 0..self.metadata.metadata().num_row_groups();
-        let groups = groups.into_par_iter().map(|group| {
+        let groups = groups.par_iter().map(|&group| {
             let columns = self.metadata.metadata().row_group(group).columns().iter().map(|column| column.byte_range());
             let ends = columns.map(|(start, bytes)| (start, start + bytes));
             let (start, end) = ends.reduce(|one, next| (one.0.min(next.0), one.1.max(next.1))).unwrap_or_default();

@@ -26,7 +26,6 @@ use crate::logs::timeline::beside::agent_file_stamp;
 use crate::logs::values::{CallBlocks, CallValues, ValueRows};
 
 /// The values of every file by its key, and what their symbols mean.
-#[derive(Clone)]
 pub(super) struct FileValues {
     names: Arc<Names>,
     files: IdMap<Id, Arc<ValueRows>>,
@@ -41,8 +40,10 @@ impl Input {
         let blocks = CallBlocks::of(self.calls(), history);
         self.let_go_of_rows();
         let known = self.file_values.take().unwrap_or_else(|| self.put_values_together());
-        let FileValues { names, files } = self.file_values.insert(known);
-        self.pool.install(|| blocks.gather(Arc::clone(names), files))
+        let found = self.pool.install(|| blocks.gather(Arc::clone(&known.names), &known.files));
+        // The lake gives them again, as it gives rows.
+        self.file_values = (!self.keeps_rows()).then_some(known);
+        found
     }
 
     /// Those of the lake, those that were read now, and those of standard input.

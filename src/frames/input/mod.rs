@@ -392,7 +392,7 @@ impl Input {
     }
 
     /// Whether the lake can give rows again.
-    fn keeps_rows(&self) -> bool {
+    pub(super) fn keeps_rows(&self) -> bool {
         self.lake.is_some() && !self.listing.stdin
     }
 
