@@ -198,18 +198,6 @@ pub struct CallValues {
 }
 
 impl CallValues {
-    /// The values of these calls alone, in this order.
-    #[must_use]
-    pub fn select(&self, calls: &[usize]) -> Self {
-        let of = |places: &[Place]| calls.iter().map(|&call| places[call]).collect();
-        Self {
-            names: Arc::clone(&self.names),
-            files: self.files.clone(),
-            answers: of(&self.answers),
-            inputs: of(&self.inputs),
-        }
-    }
-
     /// The lists in the answer of a call, each with its values.
     pub fn lists(&self, call: usize) -> impl Iterator<Item = (&List, &[ListedValue])> {
         self.all_lists(call).filter(|(list, _)| !list.is_taken())

@@ -380,6 +380,8 @@ impl Input {
 
     fn corpus_with(&mut self, wanted: HeldRows) -> &mut Corpus {
         if self.corpus.is_none() || self.held_rows < wanted {
+            // Symbols of rows that are read again may mean something else.
+            self.held = None;
             self.refresh(true, false);
         }
         let corpus = self.corpus.as_mut().expect("it was just loaded");

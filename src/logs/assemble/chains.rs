@@ -12,7 +12,7 @@ use crate::logs::history::{Call, Chain, Compaction, History};
 use crate::logs::trace::{MarkKind, Millis, NO_TIME, Place, ResultKind, Status, ToolResult, earlier};
 
 /// Puts the calls in order, chain by chain, and numbers steps and partitions.
-pub(super) fn lay_out(files: &[File<'_>], calls: &[Canonical<'_>], history: &mut History) {
+pub(super) fn lay_out(files: &[File<'_>], calls: Vec<Canonical<'_>>, history: &mut History) {
     let key = |call: &Canonical<'_>| {
         let (file, chain) = (&files[call.file as usize], call.asked.chain);
         let place = file.place(chain);
@@ -25,18 +25,20 @@ pub(super) fn lay_out(files: &[File<'_>], calls: &[Canonical<'_>], history: &mut
     }
     chains.remove(&None);
     let mut compactions: IdMap<Id, Opened> = IdMap::default();
-    history.calls.reserve_exact(chains.values().flatten().map(|run| run.len()).sum());
+    let mut laid_out = Vec::with_capacity(chains.values().flatten().map(|run| run.len()).sum());
     for (key, runs) in chains {
         let Some((session, _, agent, place)) = key else { continue };
         let mut calls = runs.concat();
         in_conversation_order(files, &mut calls);
-        let start = history.calls.len();
+        let start = laid_out.len();
         let chain = history.chains.len() as u32;
-        let partitions = number(files, &calls, chain, history);
+        let partitions = number(files, &calls, chain, &mut laid_out);
         find_compactions(files, &calls, &partitions, chain, &mut compactions);
-        let calls = start..history.calls.len();
+        let calls = start..laid_out.len();
         history.chains.push(Chain { session, agent, place, calls, compactions: Vec::new() });
     }
+    drop(calls);
+    history.calls = laid_out.into();
     history.talk_compactions = talk_compactions(files, &compactions);
     for Opened { chain, compaction, .. } in compactions.into_values() {
         history.chains[chain as usize].compactions.push(compaction);
@@ -139,9 +141,9 @@ fn in_conversation_order(files: &[File<'_>], calls: &mut [Canonical<'_>]) {
     calls.sort_by_cached_key(|call| (begins[&call.file], files[call.file as usize].age, call.asked.block));
 }
 
-/// Adds the calls of a chain to the history; their partitions, in the order of the log.
-fn number(files: &[File<'_>], calls: &[Canonical<'_>], chain: u32, history: &mut History) -> Vec<u32> {
-    let start = history.calls.len();
+/// Adds the calls of a chain to the others; their partitions, in the order of the log.
+fn number(files: &[File<'_>], calls: &[Canonical<'_>], chain: u32, laid_out: &mut Vec<Call>) -> Vec<u32> {
+    let start = laid_out.len();
     let mut steps: IdMap<Id, u32> = IdMap::default();
     let mut next_step = 0;
     let (mut partition, mut turn) = (SegmentNumber::default(), SegmentNumber::default());
@@ -156,11 +158,11 @@ fn number(files: &[File<'_>], calls: &[Canonical<'_>], chain: u32, history: &mut
         let file = &files[call.file as usize];
         let partition = partition.number(last_before(&file.compactions, asked));
         let turn = turn.number(last_before(&file.prompts, asked));
-        history.calls.push(Call { chain, step, partition, turn, ..unplaced(call) });
+        laid_out.push(Call { chain, step, partition, turn, ..unplaced(call) });
     }
-    let partitions = history.calls[start..].iter().map(|call| call.partition).collect();
+    let partitions = laid_out[start..].iter().map(|call| call.partition).collect();
     // The lines of one message need not be contiguous: its calls come together at the place of the first.
-    history.calls[start..].sort_by_key(|call| call.step);
+    laid_out[start..].sort_by_key(|call| call.step);
     partitions
 }
 

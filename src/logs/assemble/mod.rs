@@ -27,8 +27,8 @@ use crate::logs::corpus::{Corpus, SourceRows};
 use crate::logs::history::{History, Session};
 use crate::logs::trace::{ChainKey, MarkRow, MessageRow, Millis, Place, SessionRow, ToolResult, ToolUse, Usage};
 
-/// Builds the history of all session logs of a corpus. If it `lets_go`, it drops the rows of messages once messages are made
-/// of them, before it makes calls.
+/// Builds the history of all session logs of a corpus. If it `lets_go`, the rows of messages are dropped once messages are made
+/// of them: beside the calls of the history they would be the most that is in memory.
 pub fn assemble(corpus: &mut Corpus, lets_go: bool) -> History {
     // What several files say is asked of all their rows.
     drop(ranked(corpus));
@@ -64,7 +64,7 @@ fn put_together(corpus: &Corpus, told: &mut Told, lets_go: bool) -> History {
         *told = Told::new();
         allocator::give_back_small_blocks();
     }
-    lay_out(&files, &calls, &mut history);
+    lay_out(&files, calls, &mut history);
     history.merged.duplicate_message = duplicate_message;
     history.merged.sidecar_files = (corpus.files.len() - files.len()) as u64;
     History { messages, ..history }
