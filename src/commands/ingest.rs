@@ -58,11 +58,11 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<()> {
     let mut input = Input::read(&args.input, window::ALL, (0, detail), &args.output, context)?;
     input.expect_records(&args.input)?;
     input.keep_timelines()?;
-    input.report_holds(Holds::Calls)?;
     let said = input.remember("said", |input| {
-        let overview = Overview::of(&input.history());
-        Ok(LogsReport { totals: totals(input.corpus()), overview })
+        let totals = totals(input.corpus());
+        Ok(LogsReport { totals, overview: input.overview()? })
     })?;
+    input.report_holds(Holds::Calls)?;
     input.tell_notes(&args.output, context)?;
     let damage = quality::of(&input.sources);
     if args.output.form() == TableFormat::Json {

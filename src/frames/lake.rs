@@ -247,7 +247,7 @@ impl Lake {
             }
             last.1
         };
-        self.each_batch(&self.manifest.segments, tables, &mut |table, batch| {
+        self.each_batch(&live, tables, &mut |table, batch| {
             tables::read(table, batch, names, &mut files, &mut file_of)
         })?;
         Ok(files)
@@ -255,16 +255,14 @@ impl Lake {
 
     /// The values of all live sources, by number.
     pub fn load_values(&self, names: &mut Names) -> Result<BTreeMap<u32, ValueRows>, Trouble> {
-        let mut files: BTreeMap<u32, ValueRows> =
-            self.manifest.live().into_iter().map(|number| (number, ValueRows::default())).collect();
+        let live = self.manifest.live();
+        let mut files: BTreeMap<u32, ValueRows> = live.iter().map(|&number| (number, ValueRows::default())).collect();
         let mut of = |source: u32, add: &mut dyn FnMut(&mut ValueRows)| {
             if let Some(file) = files.get_mut(&source) {
                 add(file);
             }
         };
-        self.each_batch(&self.manifest.segments, &values::TABLES, &mut |table, batch| {
-            values::read(table, batch, names, &mut of)
-        })?;
+        self.each_batch(&live, &values::TABLES, &mut |table, batch| values::read(table, batch, names, &mut of))?;
         Ok(files)
     }
 
@@ -605,15 +603,17 @@ impl Lake {
         written.collect()
     }
 
-    /// Hands on the batches of some tables of some segments, in that order, one table after the other: all together are as much
-    /// as what is made of them. Damage is gathered over all of them.
+    /// Hands on the batches of some tables of the segments that have something of these sources, in that order, few at once: all
+    /// together are as much as what is made of them. Damage is gathered over all of them.
     fn each_batch(
         &self,
-        segments: &[LakeSegment],
+        sources: &BTreeSet<u32>,
         tables: &[&'static str],
         take: &mut dyn FnMut(&str, &RecordBatch) -> ColumnResult<()>,
     ) -> Result<(), Trouble> {
-        let parts = segments.iter().flat_map(|segment| tables.iter().map(move |&table| (segment, table)));
+        let segments = self.manifest.segments.iter();
+        let segments = segments.filter(|segment| segment.sources.iter().any(|source| sources.contains(source)));
+        let parts = segments.flat_map(|segment| tables.iter().map(move |&table| (segment, table)));
         let parts = parts.filter(|(segment, table)| segment.tables.contains_key(*table));
         let read = parts.map(|(segment, table)| {
             let stored = self.stored(segment, table)?;

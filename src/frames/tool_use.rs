@@ -246,11 +246,12 @@ fn quantile(group: &FrameGroup<'_>, name: &str, share: f64) -> Result<u64> {
 
 /// Statistics of every tool, by symbol.
 pub fn tool_stats(history: &History) -> Result<Vec<ToolStats>> {
-    let calls = &history.calls;
+    let calls: Vec<&Call> = history.calls_of_chains().map(|(_, call)| call).collect();
+    let calls = &calls[..];
     let columns = vec![
         column("tool", calls, |call| call.tool.0),
         column("session", calls, |call| history.chains[call.chain as usize].session),
-        column("ran", calls, Call::ran),
+        column("ran", calls, |call| call.ran()),
         column("sized", calls, |call| call.ran() && call.kind != ResultKind::NonText),
         column("known", calls, |call| call.ran() && call.shape > 0),
         column("bytes", calls, |call| call.bytes),

@@ -40,24 +40,42 @@ pub fn batch(
 pub fn read(table: &str, batch: &RecordBatch, names: &mut Names, of: Of<'_>) -> ColumnResult<()> {
     let columns = &BatchColumns(batch);
     let sources = columns.u32("source")?;
-    let sources = sources.values().iter().copied();
+    let mut end = 0;
+    let runs = sources.values().chunk_by(|one, next| one == next).map(|run| {
+        end += run.len();
+        (run[0], end - run.len()..end)
+    });
     if table != "listed" {
-        let rows = sources.zip(given().rows(columns, names)?);
-        rows.for_each(|(source, row)| of(source, &mut |file| file.given.push(row)));
+        let rows = given().rows(columns, names)?;
+        runs.for_each(|(source, places)| of(source, &mut |file| put(&mut file.given, &rows[places.clone()])));
         return Ok(());
     }
     let values = columns.blobs("values")?;
-    for (row, (source, list)) in sources.zip(listed().rows(columns, names)?).enumerate() {
+    let (mut lists, mut listed, mut starts) = (listed().rows(columns, names)?, Vec::new(), vec![0]);
+    for (row, list) in lists.iter_mut().enumerate() {
         let odd = || ArrowError::SchemaError("column values holds something that is no list".to_owned());
-        let values: Option<Vec<ListedValue>> = values.value(row).chunks(VALUE_BYTES).map(unpack).collect();
-        let values = values.ok_or_else(odd)?;
-        let list = List { kept: u16::try_from(values.len()).map_err(|_| odd())?, ..list };
-        of(source, &mut |file| {
-            file.lists.push(list);
-            file.listed.extend_from_slice(&values);
-        });
+        let values = values.value(row).chunks(VALUE_BYTES);
+        list.kept = u16::try_from(values.len()).map_err(|_| odd())?;
+        for value in values {
+            listed.push(unpack(value).ok_or_else(odd)?);
+        }
+        starts.push(listed.len());
     }
+    runs.for_each(|(source, places)| {
+        of(source, &mut |file| {
+            put(&mut file.lists, &lists[places.clone()]);
+            put(&mut file.listed, &listed[starts[places.start]..starts[places.end]]);
+        });
+    });
     Ok(())
+}
+
+/// Adds rows of a file. Mostly they are all that it has, and there are many files: they get no more room than they need.
+fn put<R: Copy>(known: &mut Vec<R>, rows: &[R]) {
+    if known.is_empty() {
+        known.reserve_exact(rows.len());
+    }
+    known.extend_from_slice(rows);
 }
 
 /// Gives the values of a source, if it is alive, to whoever adds to them.

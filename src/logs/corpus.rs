@@ -68,6 +68,11 @@ impl Corpus {
         Self { names, ..Self::default() }
     }
 
+    /// Whether it is known which files repeat others: then rows are not asked for it any more.
+    pub fn knows_standings(&self) -> bool {
+        self.standings.get().is_some()
+    }
+
     /// Adds a file that was read.
     pub fn push(&mut self, source: RowSource, trace: FileTrace) {
         let names = self.names.absorb(&trace.names);

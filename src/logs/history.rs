@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::ops::Range;
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
@@ -218,8 +219,8 @@ pub struct History {
     pub sessions: Vec<Session>,
     /// Chains, by session, then main thread first, then by agent id.
     pub chains: Vec<Chain>,
-    /// Calls, chain by chain in order.
-    pub calls: Vec<Call>,
+    /// Calls, chain by chain in order; those of a part of a history are those of the whole.
+    pub calls: Arc<Vec<Call>>,
     /// Messages, by id.
     pub messages: Vec<Message>,
     /// Evictions, in order.
@@ -247,14 +248,14 @@ impl History {
     pub fn find_empty_answers(&mut self, vocabulary: &Vocabulary, names: &Names) {
         let of_tool = |tool: &String| vocabulary.empty_answers_of(tool).collect::<IdSet<Id>>();
         let words: Vec<IdSet<Id>> = names.texts().iter().map(of_tool).collect();
-        for call in &mut self.calls {
+        for call in Arc::make_mut(&mut self.calls) {
             call.says_nothing = words[call.tool.0 as usize].contains(&call.body);
         }
     }
 
     /// Gives every call of a tool another tool's name.
     pub fn rename_tool(&mut self, old: Sym, new: Sym) {
-        for call in self.calls.iter_mut().filter(|call| call.tool == old) {
+        for call in Arc::make_mut(&mut self.calls).iter_mut().filter(|call| call.tool == old) {
             call.tool = new;
             if call.endpoint == old {
                 call.endpoint = new;
@@ -284,7 +285,8 @@ impl History {
         let keep: Vec<bool> = self.calls.iter().map(|call| is_within(window, call.ts)).collect();
         let place = places(&keep);
         let mut kept = keep.iter();
-        self.calls.retain(|_| kept.next() == Some(&true));
+        let all_calls = Arc::make_mut(&mut self.calls);
+        all_calls.retain(|_| kept.next() == Some(&true));
         for chain in &mut self.chains {
             chain.calls = place[chain.calls.start]..place[chain.calls.end];
             if chain.calls.is_empty() {
@@ -293,7 +295,7 @@ impl History {
             }
             chain.compactions.retain(|one| is_within(window, one.ts));
             // What ended before the window is none of its partitions.
-            let calls = &mut self.calls[chain.calls.clone()];
+            let calls = &mut all_calls[chain.calls.clone()];
             let first = calls.iter().map(|call| call.partition).min().unwrap_or_default();
             calls.iter_mut().for_each(|call| call.partition -= first);
             chain.compactions.iter_mut().for_each(|one| one.partition = one.partition.saturating_sub(first));
@@ -321,21 +323,29 @@ impl History {
         self
     }
 
-    /// The calls of the chosen sessions, and where each stood. Messages and evictions stay behind.
+    /// The same with calls in the chains of the chosen sessions only, which are as long as these calls. Messages and evictions
+    /// stay behind.
     #[must_use]
-    pub fn of_sessions(&self, chosen: &[bool]) -> (Self, Vec<usize>) {
-        let is_chosen = |call: &Call| chosen[self.chains[call.chain as usize].session as usize];
-        let places_of: Vec<usize> = (0..self.calls.len()).filter(|&call| is_chosen(&self.calls[call])).collect();
-        let place = places(&self.calls.iter().map(is_chosen).collect::<Vec<_>>());
-        let chain = |chain: &Chain| Chain { calls: place[chain.calls.start]..place[chain.calls.end], ..chain.clone() };
-        let mut part = Self {
-            sessions: self.sessions.clone(),
-            chains: self.chains.iter().map(chain).collect(),
-            calls: places_of.iter().map(|&call| self.calls[call]).collect(),
-            ..Self::default()
-        };
-        part.drop_empty();
-        (part, places_of)
+    pub fn of_sessions(&self, chosen: &[bool]) -> Self {
+        let nowhere = |session: &Session| Session { ts_first: NO_TIME, ts_last: NO_TIME, ..session.clone() };
+        let mut sessions: Vec<Session> = self.sessions.iter().map(nowhere).collect();
+        let mut chains = self.chains.clone();
+        for chain in &mut chains {
+            if !chosen[chain.session as usize] {
+                chain.calls = 0..0;
+            }
+            let session = &mut sessions[chain.session as usize];
+            for call in &self.calls[chain.calls.clone()] {
+                session.ts_first = earlier(session.ts_first, call.ts);
+                session.ts_last = session.ts_last.max(call.ts);
+            }
+        }
+        Self { sessions, chains, calls: Arc::clone(&self.calls), ..Self::default() }
+    }
+
+    /// The calls of all chains, with their places.
+    pub fn calls_of_chains(&self) -> impl Iterator<Item = (usize, &Call)> + Clone {
+        self.chains.iter().flat_map(|chain| chain.calls.clone().zip(&self.calls[chain.calls.clone()]))
     }
 
     /// Drops chains without calls and sessions of which nothing is left; spans are those of calls and messages, and of what else
@@ -345,7 +355,8 @@ impl History {
         let place = places(&keep);
         let mut kept = keep.iter();
         self.chains.retain(|_| kept.next() == Some(&true));
-        self.calls.iter_mut().for_each(|call| call.chain = place[call.chain as usize] as u32);
+        let calls = Arc::make_mut(&mut self.calls);
+        calls.iter_mut().for_each(|call| call.chain = place[call.chain as usize] as u32);
         self.evictions.iter_mut().for_each(|eviction| eviction.chain = place[eviction.chain as usize] as u32);
         let mut spans: Vec<Option<(Millis, Millis)>> = vec![None; self.sessions.len()];
         let mut extend = |session: u32, ts: Millis| {

@@ -12,7 +12,7 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use crate::base::id::{Id, IdMap};
 use crate::base::names::{Names, Sym};
-use crate::logs::corpus::Corpus;
+use crate::logs::corpus::{Corpus, SourceRows};
 use crate::logs::history::{CallIndex, History};
 use crate::logs::trace::{CallRow, Status, put_behind};
 
@@ -171,13 +171,20 @@ impl ValueRows {
     }
 }
 
-/// Where the values of a call stand.
-#[derive(Clone, Default, Debug)]
+/// Where the values of a call stand; there are two for every call.
+#[derive(Clone, Copy, Default, Debug)]
 struct Place {
-    file: usize,
-    rows: Range<usize>,
+    file: u32,
+    row: u32,
+    rows: u32,
     /// First of its values.
-    listed: usize,
+    listed: u32,
+}
+
+impl Place {
+    fn rows(&self) -> Range<usize> {
+        self.row as usize..(self.row + self.rows) as usize
+    }
 }
 
 /// The values of every call of a history.
@@ -191,18 +198,6 @@ pub struct CallValues {
 }
 
 impl CallValues {
-    /// The values of these calls alone, in this order.
-    #[must_use]
-    pub fn select(&self, calls: &[usize]) -> Self {
-        let of = |places: &[Place]| calls.iter().map(|&call| places[call].clone()).collect();
-        Self {
-            names: Arc::clone(&self.names),
-            files: self.files.clone(),
-            answers: of(&self.answers),
-            inputs: of(&self.inputs),
-        }
-    }
-
     /// The lists in the answer of a call, each with its values.
     pub fn lists(&self, call: usize) -> impl Iterator<Item = (&List, &[ListedValue])> {
         self.all_lists(call).filter(|(list, _)| !list.is_taken())
@@ -215,9 +210,9 @@ impl CallValues {
 
     fn all_lists(&self, call: usize) -> impl Iterator<Item = (&List, &[ListedValue])> {
         let place = &self.answers[call];
-        let file = self.files.get(place.file);
+        let file = self.files.get(place.file as usize);
         let (lists, listed) =
-            file.map_or((&[][..], &[][..]), |file| (&file.lists[place.rows.clone()], &file.listed[place.listed..]));
+            file.map_or((&[][..], &[][..]), |file| (&file.lists[place.rows()], &file.listed[place.listed as usize..]));
         let mut rest = listed;
         lists.iter().map(move |list| {
             let (values, later) = rest.split_at(usize::from(list.kept));
@@ -238,7 +233,7 @@ impl CallValues {
 
     fn rows(&self, call: usize) -> &[GivenArgument] {
         let place = &self.inputs[call];
-        self.files.get(place.file).map_or(&[], |file| &file.given[place.rows.clone()])
+        self.files.get(place.file as usize).map_or(&[], |file| &file.given[place.rows()])
     }
 }
 
@@ -247,12 +242,12 @@ struct Blocks(Vec<(u32, Place)>);
 
 impl Blocks {
     /// Where the rows of each block stand; `block_of` tells the block of a row, and how many listed values belong to it.
-    fn of<R>(file: usize, rows: &[R], block_of: impl Fn(&R) -> (u32, u16)) -> Self {
+    fn of<R>(file: u32, rows: &[R], block_of: impl Fn(&R) -> (u32, u16)) -> Self {
         let (mut row, mut listed) = (0, 0);
         let blocks = rows.chunk_by(|a, b| block_of(a).0 == block_of(b).0).map(|own| {
-            let place = Place { file, rows: row..row + own.len(), listed };
-            row += own.len();
-            listed += own.iter().map(|one| usize::from(block_of(one).1)).sum::<usize>();
+            let place = Place { file, row, rows: own.len() as u32, listed };
+            row += place.rows;
+            listed += own.iter().map(|one| u32::from(block_of(one).1)).sum::<u32>();
             (block_of(&own[0]).0, place)
         });
         let mut places: Vec<(u32, Place)> = blocks.collect();
@@ -262,55 +257,70 @@ impl Blocks {
     }
 
     /// The last place of a block.
-    fn get(&self, block: u32) -> Option<&Place> {
+    fn get(&self, block: u32) -> Option<Place> {
         let until = self.0.partition_point(|(other, _)| *other <= block);
-        self.0[..until].last().filter(|(other, _)| *other == block).map(|(_, place)| place)
+        self.0[..until].last().filter(|(other, _)| *other == block).map(|(_, place)| *place)
     }
 }
 
-/// Rank of a copy, smaller is better: a record of its own before a progress record; then whatever does not depend on the
-/// order of files.
-type Rank = (bool, Id, u32);
-/// The copy of a call that counts: its rank, and its file and block.
-type Copied = (Rank, (usize, u32));
+/// The copy of a call that counts, smaller is better: a record of its own before a progress record; then whatever does not
+/// depend on the order of files: the place of its file by key, and its block there.
+type Copied = (bool, u32, u32);
 
-/// Finds the values of each call. `values` has those of each file of the corpus, `names` what their symbols mean. Calls
-/// without an id have none: nobody can tell which answer is theirs.
-pub fn gather(corpus: &Corpus, history: &History, names: Arc<Names>, values: Vec<Arc<ValueRows>>) -> CallValues {
-    let index = CallIndex::of(&history.calls);
-    let mut answers: Vec<Option<Copied>> = vec![None; history.calls.len()];
-    let mut inputs = answers.clone();
-    for (file, rows) in corpus.files.iter().enumerate().filter(|(_, file)| !file.source.is_sidecar()) {
-        let key = rows.source.key;
-        for row in rows.rows.calls.iter().filter(|row| row.call.is_some()) {
-            let CallRow { asked, answered, progress, .. } = *row;
-            let Some(call) = index.find(row.call, asked.map_or(Id::NONE, |asked| asked.message)) else { continue };
-            if let Some(asked) = asked {
-                better(&mut inputs[call], (progress, key, asked.block), (file, asked.block));
-            }
-            // Another answer to the call may have been given up for the one that counts.
-            let body = history.calls[call].body;
-            if let Some(answered) = answered.filter(|half| half.body == body && half.status == Status::Ok) {
-                better(&mut answers[call], (progress, key, answered.block), (file, answered.block));
+/// Which blocks ask and answer the calls of a history: what has to be known of rows to find values.
+pub struct CallBlocks {
+    /// The files, by key.
+    keys: Vec<Id>,
+    answers: Vec<Option<Copied>>,
+    inputs: Vec<Option<Copied>>,
+}
+
+impl CallBlocks {
+    /// Finds the copies of each call. Calls without an id have none: nobody can tell which answer is theirs.
+    pub fn of(corpus: &Corpus, history: &History) -> Self {
+        let index = CallIndex::of(&history.calls);
+        let mut answers: Vec<Option<Copied>> = vec![None; history.calls.len()];
+        let mut inputs = answers.clone();
+        let mut files: Vec<&SourceRows> = corpus.files.iter().filter(|file| !file.source.is_sidecar()).collect();
+        files.sort_by_key(|file| file.source.key);
+        for (file, rows) in (0..).zip(&files) {
+            for row in rows.rows.calls.iter().filter(|row| row.call.is_some()) {
+                let CallRow { asked, answered, progress, .. } = *row;
+                let Some(call) = index.find(row.call, asked.map_or(Id::NONE, |asked| asked.message)) else { continue };
+                if let Some(asked) = asked {
+                    better(&mut inputs[call], (progress, file, asked.block));
+                }
+                // Another answer to the call may have been given up for the one that counts.
+                let body = history.calls[call].body;
+                if let Some(answered) = answered.filter(|half| half.body == body && half.status == Status::Ok) {
+                    better(&mut answers[call], (progress, file, answered.block));
+                }
             }
         }
+        Self { keys: files.iter().map(|file| file.source.key).collect(), answers, inputs }
     }
-    let numbered = || values.par_iter().enumerate();
-    let lists_of =
-        |(file, rows): (usize, &Arc<ValueRows>)| Blocks::of(file, &rows.lists, |list| (list.block, list.kept));
-    let lists: Vec<Blocks> = numbered().map(lists_of).collect();
-    let given_of = |(file, rows): (usize, &Arc<ValueRows>)| Blocks::of(file, &rows.given, |given| (given.block, 0));
-    let given: Vec<Blocks> = numbered().map(given_of).collect();
-    let find = |places: &[Blocks], best: &Option<Copied>| {
-        best.and_then(|(_, (file, block))| places[file].get(block).cloned()).unwrap_or_default()
-    };
-    let answers = answers.iter().map(|best| find(&lists, best)).collect();
-    let inputs = inputs.iter().map(|best| find(&given, best)).collect();
-    CallValues { names, files: values, answers, inputs }
+
+    /// The values of each call. `values` has those of each file by its key, `names` what their symbols mean.
+    pub fn gather(&self, names: Arc<Names>, values: &IdMap<Id, Arc<ValueRows>>) -> CallValues {
+        let files: Vec<_> = self.keys.iter().map(|key| values.get(key).cloned().unwrap_or_default()).collect();
+        let numbered = || (0..files.len() as u32).into_par_iter().zip(&files);
+        let lists_of =
+            |(file, rows): (u32, &Arc<ValueRows>)| Blocks::of(file, &rows.lists, |list| (list.block, list.kept));
+        let given_of = |(file, rows): (u32, &Arc<ValueRows>)| Blocks::of(file, &rows.given, |given| (given.block, 0));
+        let answers = places(&self.answers, numbered().map(lists_of).collect());
+        let inputs = places(&self.inputs, numbered().map(given_of).collect());
+        CallValues { names, files, answers, inputs }
+    }
 }
 
-fn better(best: &mut Option<Copied>, rank: Rank, copy: (usize, u32)) {
-    if best.is_none_or(|(known, _)| rank < known) {
-        *best = Some((rank, copy));
+/// Where the values stand of those blocks that count.
+fn places(counts: &[Option<Copied>], files: Vec<Blocks>) -> Vec<Place> {
+    let find = |best: &Option<Copied>| best.and_then(|(_, file, block)| files[file as usize].get(block));
+    counts.iter().map(|best| find(best).unwrap_or_default()).collect()
+}
+
+fn better(best: &mut Option<Copied>, copy: Copied) {
+    if best.is_none_or(|known| copy < known) {
+        *best = Some(copy);
     }
 }

@@ -149,6 +149,7 @@ impl Side {
         lags: &[u32],
         shown: &dyn Fn(&str) -> String,
     ) -> Result<Self> {
+        let chars = sizes_of_answers(input, concurrency, shown);
         let sums = sums_of(input, concurrency, lags, false, Turns::All)?;
         let name = |tool: Sym| shown(&sums.names[tool.0 as usize]);
         let edges = sums
@@ -156,7 +157,6 @@ impl Side {
             .iter()
             .filter_map(|sum| Some(((name(sum.from), name(sum.to), sum.lag?), (sum.count, Some(sum.sessions)))));
         let sessions: BTreeMap<String, u64> = sums.ends.iter().map(|end| (name(end.tool), end.sessions)).collect();
-        let chars = sizes_of_answers(input, concurrency, shown);
         let sizes = chars.into_iter().map(|(tool, mut chars)| {
             chars.sort_unstable();
             let side = SizeSide {
@@ -179,12 +179,12 @@ fn sizes_of_answers(
     let mut chars: BTreeMap<String, Vec<u32>> = BTreeMap::new();
     if concurrency == Concurrency::Flat {
         let window = input.window.clone();
-        let corpus = input.corpus();
+        let corpus = input.calls();
         for (tool, (_, sizes)) in tools::sizes(corpus, &window) {
             chars.entry(shown(corpus.names.text(tool))).or_default().extend(sizes);
         }
     } else {
-        let (history, names) = input.named_history();
+        let (history, names) = input.seen_history();
         for call in history.calls.iter().filter(|call| call.ran() && call.kind != ResultKind::NonText) {
             chars.entry(shown(names.text(call.tool))).or_default().push(call.chars);
         }

@@ -185,7 +185,7 @@ pub fn sums_of(
             }
             Concurrency::Flat => {
                 let window = input.window.clone();
-                let corpus = input.corpus();
+                let corpus = input.calls();
                 (by_file(corpus, &window), corpus.names.clone())
             }
         };

@@ -212,7 +212,7 @@ struct FieldSums {
 pub fn uses(history: &History, names: &Names, found: &CallFields) -> FieldUses {
     let mut tools: BTreeMap<String, ToolFieldSums> = BTreeMap::new();
     let (mut answers, mut unread, mut all_sessions) = (0, 0, BTreeSet::new());
-    for call in &history.calls {
+    for call in &*history.calls {
         let session = history.chains[call.chain as usize].session;
         all_sessions.insert(session);
         if call.status != Status::Ok {

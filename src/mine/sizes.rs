@@ -33,7 +33,8 @@ impl SizesBySession {
             .iter()
             .map(|row| SessionSizes { start: row.ts_first, ..SessionSizes::default() })
             .collect();
-        for call in history.calls.iter().filter(|call| call.ran() && call.kind != ResultKind::NonText) {
+        let calls = history.calls_of_chains().map(|(_, call)| call);
+        for call in calls.filter(|call| call.ran() && call.kind != ResultKind::NonText) {
             let session = &mut sessions[history.chains[call.chain as usize].session as usize];
             session.bytes.entry(call.tool).or_default().push(call.bytes);
         }

@@ -91,7 +91,7 @@ pub fn calls(history: &History, names: &Names, guide: &ToolGuide<'_>) -> (Vec<Mi
     let (servers, server_of) = servers(names);
     let mut seen = ContextSeen::default();
     let mut out: Vec<MinedCall> = Vec::with_capacity(history.calls.len());
-    for call in &history.calls {
+    for call in &*history.calls {
         if seen.context != Some((call.chain, call.partition)) {
             seen = ContextSeen { context: Some((call.chain, call.partition)), ..ContextSeen::default() };
         }

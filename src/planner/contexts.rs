@@ -9,7 +9,6 @@ use crate::base::names::Sym;
 use crate::base::stats::quantile_place;
 use crate::logs::history::History;
 use crate::logs::trace::{Millis, NO_TIME};
-use crate::logs::values::CallValues;
 use crate::mine::projections::ToldHistory;
 
 /// A chain between two compactions.
@@ -100,13 +99,6 @@ impl PlannerSplit {
     /// Sessions that are judged.
     pub fn judged(&self) -> u64 {
         self.trains.iter().filter(|trains| !**trains).count() as u64
-    }
-
-    /// The part of a history that is learned from, with its values.
-    pub fn training(&self, told: ToldHistory<'_>) -> (History, CallValues) {
-        let (history, calls) = told.history.of_sessions(&self.trains);
-        let values = told.values.select(&calls);
-        (history, values)
     }
 }
 

@@ -29,7 +29,7 @@ impl Intents {
         let known = words_of_fields(models);
         let mut intents = Self { sets: vec![BTreeSet::new()], of_calls: vec![0; history.calls.len()] };
         let of_ids = intents.prompts(timeline, &known);
-        for (set, call) in intents.of_calls.iter_mut().zip(&history.calls) {
+        for (set, call) in intents.of_calls.iter_mut().zip(&*history.calls) {
             *set = of_ids.get(&call.id).copied().unwrap_or_default();
         }
         intents

@@ -54,8 +54,19 @@ pub struct PlannerStage {
 impl PlannerStage {
     /// Learns from the sessions that began before `until`, else from the earlier ones.
     pub fn new(file: SettingsFile, input: &mut Input, until: Option<Millis>) -> Result<Self> {
+        let named = input.named_history();
+        Self::of(file, input, named, until)
+    }
+
+    /// The same of the history of this input; nothing is asked of its messages.
+    pub fn of(
+        file: SettingsFile,
+        input: &mut Input,
+        (mut history, tools): (History, Names),
+        until: Option<Millis>,
+    ) -> Result<Self> {
         let numbers = input.data.parsed::<PlannerThresholds>(NUMBERS)?;
-        let (history, tools) = input.named_history();
+        history.messages = Vec::new();
         let values = input.values(&history);
         let split = match until {
             Some(until) => PlannerSplit::by_time(&history, until),

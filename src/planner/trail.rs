@@ -51,7 +51,7 @@ struct Answers<'s> {
 impl<'s> Answers<'s> {
     fn new(stage: &'s PlannerStage) -> Self {
         let mut calls: BTreeMap<(&str, u64), Vec<u32>> = BTreeMap::new();
-        for (index, call) in (0..).zip(&stage.history.calls) {
+        for (index, call) in (0..).zip(&*stage.history.calls) {
             let input = stage.values.input(index as usize).filter(|_| call.status == Status::Ok);
             if let Some(input) = input {
                 calls.entry((stage.tools.text(call.tool), input.value)).or_default().push(index);

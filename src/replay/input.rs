@@ -49,7 +49,7 @@ impl ReplayInput {
     fn without(let_go: fn(&mut Input), model: Option<&str>, input: &mut Input) -> Result<Self> {
         let (mut history, names) = input.named_history();
         let window = input.window.clone();
-        let repeats = totals::repeats(input.corpus(), window);
+        let repeats = totals::repeats(input.calls(), window);
         let_go(input);
         let models = match model {
             Some(model) => vec![model.to_owned(); history.sessions.len()],

@@ -196,7 +196,7 @@ impl Tape {
         let mut endpoints: Vec<Endpoint> = Vec::new();
         let mut known = std::collections::BTreeMap::new();
         let mut responses = Vec::with_capacity(history.calls.len());
-        for call in &history.calls {
+        for call in &*history.calls {
             let endpoint = *known.entry((call.tool, call.endpoint)).or_insert_with(|| {
                 endpoints.push(endpoint_of(names.text(call.tool), names.text(call.endpoint)));
                 endpoints.len() as u32 - 1
@@ -308,7 +308,7 @@ fn quotes(history: &History, facts: &[BodyFacts]) -> Vec<(u32, Vec<u32>)> {
     let quotes = facts.iter().filter(|facts| facts.is_quote());
     let quotes: IdMap<Id, &BodyFacts> = quotes.map(|facts| (facts.body, facts)).collect();
     let quoted_by = |call: &Call| quotes.get(&BodyFacts::quoted_by(call.message, call.id));
-    let calls = (0..).zip(&history.calls);
+    let calls = (0..).zip(&*history.calls);
     calls.filter_map(|(index, call)| Some((index, quoted_by(call)?.texts.hashes().to_vec()))).collect()
 }
 

@@ -159,15 +159,15 @@ fn said_to<const N: usize>(
     annotations: &Annotations,
 ) -> Result<[Vec<Finding>; N]> {
     let mut said = [const { Vec::new() }; N];
-    let (history, values) = stage.split.training(stage.told());
-    if history.calls.is_empty() {
+    let history = stage.history.of_sessions(&stage.split.trains);
+    if history.calls_of_chains().next().is_none() {
         return Ok(said);
     }
     let thresholds: Thresholds = data.parsed("mined_projections.toml")?;
     let numbers = statistics::numbers(data)?;
     let follow_ups = FollowUps::of_history(&history, &numbers.links.lags);
     let coverage = statistics::coverage(&follow_ups, &SizesBySession::of_history(&history), &numbers);
-    let told = ToldHistory { history: &history, values: &values, tools: &stage.tools };
+    let told = ToldHistory { history: &history, ..stage.told() };
     let (tools, follow_ups) = (tool_stats(&history)?, follow_ups.rows(&numbers));
     let projections = projections::mine(told, &thresholds);
     for (file, said) in files.into_iter().zip(&mut said) {

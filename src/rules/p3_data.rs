@@ -204,7 +204,7 @@ fn latest_calling(input: &mut Input, tools: &BTreeSet<String>) -> Result<Vec<Pat
         RuleThresholds::of(RULE.file, &input.data)?.thresholds()?;
     let files_min = statistics::numbers(&input.data)?.backtest.known_min;
     let window = input.window.clone();
-    let corpus = input.corpus();
+    let corpus = input.calls();
     let is_asked: Vec<bool> = corpus.names.texts().iter().map(|name| tools.contains(name)).collect();
     let mut calling: Vec<(i64, (usize, u64), PathBuf)> = Vec::new();
     for file in &corpus.files {

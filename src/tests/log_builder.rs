@@ -270,7 +270,7 @@ impl Told {
             };
             corpus.push(source, trace);
         }
-        let history = assemble(&corpus);
+        let history = assemble(&mut corpus, false);
         Self { corpus, history }
     }
 

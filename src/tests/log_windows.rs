@@ -175,6 +175,6 @@ fn a_call_without_a_time_says_nothing_of_when_its_session_began() {
         let mut records = [asks("m1", "c1", "Read").at(1), asks("m2", "c2", "Read").at(1)];
         records[timeless] = records[timeless].clone().without("timestamp");
         let told = Told::of(&[("f", &log(&records))]);
-        assert_eq!(told.history.of_sessions(&[true]).0.span(), Some((START_MS + 1000, START_MS + 1000)));
+        assert_eq!(told.history.of_sessions(&[true]).span(), Some((START_MS + 1000, START_MS + 1000)));
     }
 }

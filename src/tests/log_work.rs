@@ -1,8 +1,8 @@
 //! Work grows with the size of the logs and no faster: counted in comparisons and look-ups of ids, not timed.
 
 use std::collections::BTreeSet;
-use std::sync::LazyLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, LazyLock};
 
 use serde_json::{Value, json};
 
@@ -247,7 +247,7 @@ fn steps(texts: &[String]) -> [u64; 3] {
         }
     });
     let history = work::of(|| {
-        let history = assemble(&corpus);
+        let history = assemble(&mut corpus, false);
         totals(&corpus);
         sessions(&history, &corpus.names, &Default::default());
         tools::calls(&history, &corpus.names, &TOOLS);
@@ -297,7 +297,7 @@ fn servers_and_calls_of_one_message_are_not_sought_among_all_others() {
 
     let told = Told::of(&[("f", &log(&[asks("m", "c", "Grep"), asks("n", "d", "Read").at(1)]))]);
     let [grep, read] = [told.history.calls[0], told.history.calls[1]];
-    let history = History { calls: [vec![grep], vec![read; 200_000]].concat(), ..History::default() };
+    let history = History { calls: Arc::new([vec![grep], vec![read; 200_000]].concat()), ..History::default() };
     let uses = vec![MinedCall::default(); history.calls.len()];
     let mut follows: Patterns = Data::default().read("patterns.toml", typed).unwrap();
     follows.pattern.retain(|pattern| pattern.id == "find_then_fix");

@@ -604,7 +604,7 @@ fn what_is_fetched_anew_is_what_is_hit() {
     assert!(found.spared_ms > 0, "how long the call took that did not run");
 }
 
-/// B1: what is learned from is a history of its own, with its values.
+/// B1: what is learned from is a history of its own.
 #[test]
 fn a_part_of_the_sessions_tells_what_the_whole_tells_of_them() {
     let script = |name: &str, file: &str| Script::new(name).grep(&[file, "src/z.rs"]).read(file).read("src/z.rs");
@@ -617,10 +617,8 @@ fn a_part_of_the_sessions_tells_what_the_whole_tells_of_them() {
         found.map(|moment| (moment.value, moment.rank, moment.outcome)).collect::<Vec<_>>()
     };
     for chosen in [[true, false, true], [false, true, false], [true, true, true]] {
-        let split = PlannerSplit { trains: chosen.to_vec(), judged_from: None };
-        let (history, values) = split.training(scene.told());
-        let part = ToldHistory { history: &history, values: &values, tools: &scene.tools };
-        assert_eq!(history.sessions.len(), chosen.iter().filter(|chosen| **chosen).count());
+        let history = scene.history.of_sessions(&chosen);
+        let part = ToldHistory { history: &history, ..scene.told() };
         assert_eq!(of(part, &[]), of(scene.told(), &chosen), "{chosen:?}");
     }
 }

@@ -10,7 +10,7 @@ use super::log_builder::*;
 use super::planted;
 use super::planted::{LINKS, PlantedSession, Random};
 use crate::base::data::Data;
-use crate::base::id::{Id, work};
+use crate::base::id::{Id, IdMap, work};
 use crate::base::names::Names;
 use crate::frames::lake::Lake;
 use crate::frames::projection::{Hold, MinedProjection};
@@ -19,7 +19,7 @@ use crate::logs::corpus::{Corpus, RowSource};
 use crate::logs::record::Extractor;
 use crate::logs::take::TakeLines;
 use crate::logs::trace::FileTrace;
-use crate::logs::values::{GivenArgument, List, ValueRows, gather};
+use crate::logs::values::{CallBlocks, GivenArgument, List, ValueRows};
 use crate::mine::projections::chance::Binomial;
 use crate::mine::projections::{Thresholds, ToldHistory, mine};
 use crate::shell::arguments::Exit;
@@ -30,18 +30,18 @@ fn thresholds() -> Thresholds {
 
 /// What is mined from files that were read.
 fn mined(files: impl IntoIterator<Item = (String, FileTrace)>) -> Vec<MinedProjection> {
-    let (mut corpus, mut names, mut values) = (Corpus::default(), Names::default(), Vec::new());
+    let (mut corpus, mut names, mut values) = (Corpus::default(), Names::default(), IdMap::default());
     for (name, mut trace) in files {
         let symbols = names.absorb(&trace.value_names);
         let mut own = ValueRows::default();
         own.append(std::mem::take(&mut trace.values), &symbols, 0);
-        values.push(Arc::new(own));
         let key = Id::pseudonym(name.as_bytes());
+        values.insert(key, Arc::new(own));
         let source = RowSource { key, path: Some(name.into()), bytes: 0, counters: trace.counters.clone().into() };
         corpus.push(source, trace);
     }
-    let history = assemble(&corpus);
-    let values = gather(&corpus, &history, Arc::new(names), values);
+    let history = assemble(&mut corpus, false);
+    let values = CallBlocks::of(&corpus, &history).gather(Arc::new(names), &values);
     mine(ToldHistory { history: &history, values: &values, tools: &corpus.names }, &thresholds())
 }
 

@@ -7,12 +7,12 @@ use serde_json::{Value, json};
 
 use super::log_builder::*;
 use crate::base::data::Data;
-use crate::base::id::Id;
+use crate::base::id::{Id, IdMap};
 use crate::base::names::Names;
 use crate::logs::assemble::assemble;
 use crate::logs::corpus::{Corpus, RowSource};
 use crate::logs::history::History;
-use crate::logs::values::{CallValues, ValueRows, gather};
+use crate::logs::values::{CallBlocks, CallValues, ValueRows};
 use crate::mine::projections::ToldHistory;
 use crate::planner::value_models::{LayerPrecedence, ModelLayers, ValueModels};
 use crate::settings::SettingsFile;
@@ -108,19 +108,19 @@ pub struct Scene {
 
 impl Scene {
     pub fn of(scripts: &[Script]) -> Self {
-        let (mut corpus, mut names, mut values) = (Corpus::default(), Names::default(), Vec::new());
+        let (mut corpus, mut names, mut values) = (Corpus::default(), Names::default(), IdMap::default());
         for script in scripts {
             let mut trace = trace(script.log());
             let symbols = names.absorb(&trace.value_names);
             let mut own = ValueRows::default();
             own.append(std::mem::take(&mut trace.values), &symbols, 0);
-            values.push(Arc::new(own));
             let (key, name) = (Id::pseudonym(script.session.as_bytes()), format!("{}.jsonl", script.session));
+            values.insert(key, Arc::new(own));
             let source = RowSource { key, path: Some(name.into()), bytes: 0, counters: trace.counters.clone().into() };
             corpus.push(source, trace);
         }
-        let history = assemble(&corpus);
-        let values = gather(&corpus, &history, Arc::new(names), values);
+        let history = assemble(&mut corpus, false);
+        let values = CallBlocks::of(&corpus, &history).gather(Arc::new(names), &values);
         Self { history, values, tools: corpus.names }
     }
 

@@ -142,7 +142,7 @@ fn server_shown(export: &ExportArgs, names: &Pseudonyms, server: &str) -> String
 fn published(input: &mut Input, export: &ExportArgs, kept: KeptArgs, context: &mut Context<'_>) -> Result<()> {
     input.report_holds(Holds::Nothing)?;
     let window = input.window.clone();
-    let rows: Vec<Volume> = input.remember("volumes", |input| Ok(tools::volumes(input.corpus(), &window)))?;
+    let rows: Vec<Volume> = input.remember("volumes", |input| Ok(tools::volumes(input.calls(), &window)))?;
     let shown = |row: Volume| Volume { tool: export.shown(&context.pseudonyms, &row.tool), ..row };
     let (rows, left_out) = kept.keep(rows.into_iter().map(shown), |row| row.sessions);
     export.tell(input, (left_out, kept), context)?;

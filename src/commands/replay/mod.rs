@@ -222,8 +222,8 @@ fn scenarios(args: &Args, context: &Context<'_>) -> Result<Scenarios> {
 /// is known, and those of the configuration.
 fn expect_model(model: &str, scenarios: &Scenarios, input: &mut Input) -> Result<()> {
     let prices = input.data.read("prices.toml", Prices::parse)?;
-    let (history, names) = input.named_history();
-    let of_logs = sessions::models_of_sessions(&history, &names);
+    let (history, names) = input.seen_history();
+    let of_logs = sessions::models_of_sessions(history, &names);
     let variants: BTreeSet<&String> =
         scenarios.cells.iter().flat_map(|cell| cell.settings.profiles.llm.variants.keys()).collect();
     let known =
@@ -244,9 +244,9 @@ fn expect_model(model: &str, scenarios: &Scenarios, input: &mut Input) -> Result
 /// The models of sessions in which the profile for all others holds, since the configuration has none for them.
 fn models_without_profile(scenarios: &Scenarios, input: &mut Input) -> Vec<String> {
     let settings = &scenarios.cells[0].settings;
-    let (history, names) = input.named_history();
+    let (history, names) = input.seen_history();
     let mut sessions: BTreeMap<String, u64> = BTreeMap::new();
-    for model in sessions::models_of_sessions(&history, &names) {
+    for model in sessions::models_of_sessions(history, &names) {
         if !model.is_empty() && settings.lacks_llm_variant(&model) {
             *sessions.entry(model).or_default() += 1;
         }

@@ -193,11 +193,10 @@ fn judged(args: &Args, mined: &MinedLogs, whose: &Whose, view: &View<'_>, input:
 
 /// Mines the input; follow-ups, projections and how well they hold only if a rule asks for them.
 fn mine(input: &mut Input, numbers: Option<&bounds::FollowUpThresholds>, file: &SettingsFile) -> Result<MinedLogs> {
-    let Some(numbers) = numbers else {
-        let (history, names) = input.named_history();
-        return used(input, &history, &names);
-    };
-    let stage = PlannerStage::new(file.clone(), input, None)?;
+    let named = input.named_history();
+    let used = used(input, &named)?;
+    let Some(numbers) = numbers else { return Ok(used) };
+    let stage = PlannerStage::of(file.clone(), input, named, None)?;
     let told @ ToldHistory { history, values, tools } = stage.told();
     let input = &*input;
     let of_all = || -> Result<MinedLogs> {
@@ -207,7 +206,7 @@ fn mine(input: &mut Input, numbers: Option<&bounds::FollowUpThresholds>, file: &
             projections: projections::of_history(input, told)?,
             runnable: Runnable::shipped(&input.data)?.learned(history, values, tools, &[]),
             coverage: statistics::coverage(&follow_ups, &SizesBySession::of_history(history), numbers),
-            ..used(input, history, tools)?
+            ..used
         })
     };
     let (mined, prefetching) =
@@ -216,7 +215,7 @@ fn mine(input: &mut Input, numbers: Option<&bounds::FollowUpThresholds>, file: &
 }
 
 /// What was used, and how often.
-fn used(input: &Input, history: &History, names: &Names) -> Result<MinedLogs> {
+fn used(input: &Input, (history, names): &(History, Names)) -> Result<MinedLogs> {
     Ok(MinedLogs {
         overview: Overview::of(history),
         models: sessions::model_uses(history, names),

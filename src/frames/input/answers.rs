@@ -22,26 +22,27 @@ use crate::logs::discover::LogFile;
 use crate::logs::history::History;
 use crate::logs::named::look_up;
 use crate::logs::timeline::beside::agent_file_stamp;
-use crate::logs::values::{CallValues, ValueRows, gather};
+use crate::logs::values::{CallBlocks, CallValues, ValueRows};
 
-/// The values of every file of the corpus, in its order, and what their symbols mean.
-#[derive(Clone)]
+/// The values of every file by its key, and what their symbols mean.
 pub(super) struct FileValues {
     names: Arc<Names>,
-    files: Vec<Arc<ValueRows>>,
+    files: IdMap<Id, Arc<ValueRows>>,
 }
 
 impl Input {
-    /// The values of every call of a history of this input.
+    /// The values of every call of a history of this input. Rows are let go of before values are loaded: they take as much room.
     pub fn values(&mut self, history: &History) -> CallValues {
         if !std::mem::replace(&mut self.taken_down.values, true) {
             self.corpus = None;
         }
-        self.corpus();
+        let blocks = CallBlocks::of(self.calls(), history);
+        self.let_go_of_rows();
         let known = self.file_values.take().unwrap_or_else(|| self.put_values_together());
-        let FileValues { names, files } = self.file_values.insert(known).clone();
-        let corpus = self.corpus.as_ref().expect("it was just loaded");
-        self.pool.install(|| gather(corpus, history, names, files))
+        let found = self.pool.install(|| blocks.gather(Arc::clone(&known.names), &known.files));
+        // The lake gives them again, as it gives rows.
+        self.file_values = (!self.keeps_rows()).then_some(known);
+        found
     }
 
     /// Those of the lake, those that were read now, and those of standard input.
@@ -51,12 +52,12 @@ impl Input {
         for (number, values) in std::mem::take(&mut self.fresh.1) {
             known.entry(number).or_default().append(values, &symbols, 0);
         }
-        let mut files: Vec<Arc<ValueRows>> =
-            self.selected.iter().map(|stored| Arc::new(known.remove(&stored.number).unwrap_or_default())).collect();
+        let of_file = |stored: &StoredSource| Some((stored.key, Arc::new(known.remove(&stored.number)?)));
+        let mut files: IdMap<Id, Arc<ValueRows>> = self.selected.iter().filter_map(of_file).collect();
         let symbols = names.absorb(&self.piped_values.0);
         let mut piped = ValueRows::default();
         piped.append(self.piped_values.1.clone(), &symbols, 0);
-        files.push(Arc::new(piped));
+        files.insert(Id::NONE, Arc::new(piped));
         FileValues { names: Arc::new(names), files }
     }
 

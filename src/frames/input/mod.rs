@@ -31,7 +31,8 @@ use crate::frames::sync::{
     Loaded, RootNames, SyncScope, SyncTally, UpToDate, Want, bring_up_to_date, root_names, slug, thread_pool,
     with_known,
 };
-use crate::logs::assemble::assemble;
+use crate::logs::assemble::{assemble, standings_of};
+use crate::logs::copies::FileStanding;
 use crate::logs::corpus::{Corpus, RowSource, SourceRows};
 use crate::logs::discover::{LogFile, LogListing, Root};
 use crate::logs::endpoint::Endpoints;
@@ -85,6 +86,15 @@ pub(super) struct TakenDown {
     pub words: bool,
 }
 
+/// What is left of the rows of a corpus, more and more.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum HeldRows {
+    Sessions,
+    /// All but messages.
+    Calls,
+    All,
+}
+
 /// What a question works on.
 pub struct Input {
     /// The files asked for, those on disk first, with what was counted in them.
@@ -122,8 +132,8 @@ pub struct Input {
     /// The stored form of `sources`.
     pub(super) selected: Vec<StoredSource>,
     corpus: Option<Corpus>,
-    /// Whether all but the sessions of the corpus was let go of.
-    has_sessions_only: bool,
+    /// Which of its rows are still there.
+    held_rows: HeldRows,
     /// The history of a window that was asked for last, until somebody takes it.
     pub(super) held: Option<(Range<Millis>, History)>,
     /// Facts about bodies, by name, until somebody takes them; none as long as they are left to the lake.
@@ -191,7 +201,7 @@ impl Input {
             lake: None,
             selected: Vec::new(),
             corpus: None,
-            has_sessions_only: false,
+            held_rows: HeldRows::All,
             held: None,
             bodies: None,
             fresh: Default::default(),
@@ -334,7 +344,7 @@ impl Input {
             self.fresh_timelines.append(&mut loaded.timelines);
             self.fresh = (std::mem::take(&mut loaded.value_names), std::mem::take(&mut loaded.values));
             self.file_values = None;
-            (self.corpus, self.has_sessions_only) = (Some(self.corpus_of(loaded)), false);
+            (self.corpus, self.held_rows) = (Some(self.corpus_of(loaded)), HeldRows::All);
         }
         self.bodies = known.bodies.or(self.bodies.take());
         tally
@@ -356,7 +366,24 @@ impl Input {
 
     /// The rows of all files.
     pub fn corpus(&mut self) -> &Corpus {
-        if self.corpus.is_none() || self.has_sessions_only {
+        self.corpus_with(HeldRows::All)
+    }
+
+    /// The same for whoever asks nothing about messages: a history lets go of their rows.
+    pub fn calls(&mut self) -> &Corpus {
+        self.corpus_with(HeldRows::Calls)
+    }
+
+    /// Which log owns what several of them say, by the pseudonym of the file.
+    pub(super) fn standings(&mut self) -> IdMap<Id, FileStanding> {
+        let is_known = self.corpus.as_ref().is_some_and(Corpus::knows_standings);
+        standings_of(self.corpus_with(if is_known { HeldRows::Sessions } else { HeldRows::All }))
+    }
+
+    fn corpus_with(&mut self, wanted: HeldRows) -> &mut Corpus {
+        if self.corpus.is_none() || self.held_rows < wanted {
+            // Symbols of rows that are read again may mean something else.
+            self.held = None;
             self.refresh(true, false);
         }
         let corpus = self.corpus.as_mut().expect("it was just loaded");
@@ -368,22 +395,25 @@ impl Input {
         corpus
     }
 
-    /// Drops the rows of all files if the lake can give them again: what is made next takes as much room.
+    /// Whether the lake can give rows again.
+    pub(super) fn keeps_rows(&self) -> bool {
+        self.lake.is_some() && !self.listing.stdin
+    }
+
+    /// Drops all rows but the sessions if the lake can give them again: what is made next takes as much room.
     pub fn let_go_of_rows(&mut self) {
-        if self.lake.is_some() && !self.listing.stdin {
-            self.corpus = None;
-            allocator::give_back_small_blocks();
+        if self.keeps_rows() {
+            self.let_go_of_calls();
         }
     }
 
-    /// Drops all but the sessions, also if the logs would have to be read again for the rest.
+    /// The same also if the logs would have to be read again for the rest.
     pub fn let_go_of_calls(&mut self) {
-        self.let_go_of_rows();
         let Some(corpus) = self.corpus.as_mut().filter(|_| !self.listing.stdin) else { return };
         for SourceRows { rows, .. } in &mut corpus.files {
             *rows = FileRows { sessions: std::mem::take(&mut rows.sessions), ..FileRows::default() };
         }
-        self.has_sessions_only = true;
+        self.held_rows = HeldRows::Sessions;
         allocator::give_back_small_blocks();
     }
 
@@ -427,7 +457,7 @@ impl Input {
             .collect()
     }
 
-    /// What happened in the logs within the window, whatever copies they hold.
+    /// What happened in the logs within the window, whatever copies they hold; tools that were renamed have their present names.
     pub fn history(&mut self) -> History {
         if let Some((window, history)) = self.held.take() {
             if window == self.window {
@@ -438,22 +468,31 @@ impl Input {
             }
         }
         self.corpus();
-        let corpus = self.corpus.as_ref().expect("it was just loaded");
-        let mut history = self.pool.install(|| assemble(corpus));
+        let lets_go = self.keeps_rows();
+        let corpus = self.corpus.as_mut().expect("it was just loaded");
+        let mut history = self.pool.install(|| assemble(corpus, lets_go));
+        if lets_go {
+            self.held_rows = HeldRows::Calls;
+        }
         history.find_empty_answers(&self.vocabulary, &corpus.names);
+        for (old, new) in &self.vocabulary.tool_aliases {
+            if let Some(old) = corpus.names.find(old) {
+                history.rename_tool(old, corpus.names.intern(new));
+            }
+        }
         history.within(&self.window)
     }
 
-    /// [`Input::history`] with what its symbols mean; tools that were renamed have their present names.
+    /// [`Input::history`] with what its symbols mean.
     pub fn named_history(&mut self) -> (History, Names) {
-        let mut history = self.history();
-        let mut names = self.corpus().names.clone();
-        for (old, new) in &self.vocabulary.tool_aliases {
-            if let Some(old) = names.find(old) {
-                history.rename_tool(old, names.intern(new));
-            }
-        }
-        (history, names)
+        let history = self.history();
+        (history, self.corpus_with(HeldRows::Sessions).names.clone())
+    }
+
+    /// The same for whoever only looks at it: the next one who asks gets it again.
+    pub fn seen_history(&mut self) -> (&History, Names) {
+        let (history, names) = self.named_history();
+        (&self.held.insert((self.window.clone(), history)).1, names)
     }
 
     /// The logs on disk, each as a whole, in the order of `sources`: for whoever has to read text again.

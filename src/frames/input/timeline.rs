@@ -22,7 +22,6 @@ use crate::frames::manifest::StoredSource;
 use crate::frames::packed::{self, pack, unpack};
 use crate::frames::timelines as timelines_table;
 use crate::frames::timelines::PackedTimeline;
-use crate::logs::assemble::standings_of;
 use crate::logs::corpus::RowSource;
 use crate::logs::discover::{LogFile, is_disturbed};
 use crate::logs::message::ExtractionGuide;
@@ -155,7 +154,7 @@ impl Input {
     fn timeline_without(&mut self, let_go: fn(&mut Self), detail: TimelineDetail) -> Result<Timeline> {
         self.held = None;
         // Rows that turn out to be damaged take deleted logs off the sources: first, since places among these are kept.
-        let standings = standings_of(self.corpus());
+        let standings = self.standings();
         let_go(self);
         let rules = rules(&self.data)?;
         let known = self.file_timelines(&rules, detail)?;

@@ -172,13 +172,8 @@ impl Input {
 
     /// What happened within the window, in numbers.
     pub fn overview(&mut self) -> Result<Overview> {
-        self.remember("overview", |input| {
-            let history = input.history();
-            let overview = Overview::of(&history);
-            // Whoever asks for numbers first asks for the history next.
-            input.held = Some((input.window.clone(), history));
-            Ok(overview)
-        })
+        // Whoever asks for numbers first asks for the history next.
+        self.remember("overview", |input| Ok(Overview::of(input.seen_history().0)))
     }
 
     /// The error of a window without what is wanted: which one was asked for, and which one is there.

@@ -13,16 +13,23 @@ use crate::logs::trace::{CallRow, Place, ToolResult, ToolUse};
 #[derive(Clone, Copy)]
 pub(super) struct Canonical<'a> {
     pub(super) file: u32,
-    pub(super) id: Id,
+    pub(super) id: &'a Id,
     pub(super) asked: &'a ToolUse,
     pub(super) answered: Option<&'a ToolResult>,
-    /// Rank of the answer, smaller is better.
-    pub(super) answer_rank: AnswerRank<'a>,
+    /// The file that has the answer, and whether in a progress record.
+    answered_in: u32,
+    progress: bool,
 }
 
-/// A record of its own before a progress record, the file of the call before others, older files before younger ones,
-/// the last of several in a file.
-pub(super) type AnswerRank<'a> = (bool, bool, &'a FileStanding, Reverse<u32>);
+impl Canonical<'_> {
+    /// Smaller is better: a record of its own before a progress record, the file of the call before others, older files
+    /// before younger ones, the last of several in a file.
+    fn answer_rank<'f>(&self, files: &'f [File<'_>]) -> (bool, bool, &'f FileStanding, Reverse<u32>) {
+        let age = &files[self.answered_in as usize].age;
+        let block = self.answered.map_or(0, |answered| answered.block);
+        (self.progress, self.answered_in != self.file, age, Reverse(block))
+    }
+}
 
 /// An answer that does not stand with the copy of the call that counts.
 struct Loose<'a> {
@@ -103,10 +110,8 @@ impl<'a> FoundCalls<'a> {
     fn take(&mut self, file: u32, row: &'a CallRow, asked: &'a ToolUse, nameless: &mut NamelessCalls) -> bool {
         // Which result without an id answers which call without one, nobody can tell.
         let answered = row.answered.as_ref().filter(|_| row.call.is_some());
-        let block = answered.map_or(0, |answered| answered.block);
-        let age = &self.files[file as usize].age;
-        let call =
-            Canonical { file, id: row.call, asked, answered, answer_rank: (row.progress, false, age, Reverse(block)) };
+        let progress = row.progress;
+        let call = Canonical { file, id: &row.call, asked, answered, answered_in: file, progress };
         let id = if row.call.is_some() { row.call } else { nameless.name(asked.message, asked.input_bytes) };
         let key = (id, asked.message);
         let Some(known) = self.best.get(&key).copied().filter(|_| id.is_some()) else {
@@ -117,9 +122,9 @@ impl<'a> FoundCalls<'a> {
             return true;
         };
         if self.rank(&call) < self.rank(&self.calls[known]) {
-            let Canonical { file, id, answered, answer_rank, .. } = std::mem::replace(&mut self.calls[known], call);
-            let (progress, call) = (answer_rank.0, Some(known));
-            self.loose.extend(answered.map(|answered| Loose { file, id, answered, progress, call }));
+            let Canonical { file, id, answered, progress, .. } = std::mem::replace(&mut self.calls[known], call);
+            let call = Some(known);
+            self.loose.extend(answered.map(|answered| Loose { file, id: *id, answered, progress, call }));
         } else {
             self.loose.extend(answered.map(|answered| Loose::of(file, row, answered, Some(known))));
         }
@@ -145,10 +150,9 @@ fn answer<'a>(files: &'a [File<'a>], calls: &mut [Canonical<'a>], loose: Vec<Loo
             }
             continue;
         };
-        let rank = (progress, file != call.file, &files[file as usize].age, Reverse(answered.block));
-        if call.answered.is_none() || rank < call.answer_rank {
-            call.answered = Some(answered);
-            call.answer_rank = rank;
+        let other = Canonical { answered: Some(answered), answered_in: file, progress, ..*call };
+        if call.answered.is_none() || other.answer_rank(files) < call.answer_rank(files) {
+            *call = other;
         }
     }
     merged.orphan_result += orphans.len() as u64;
@@ -165,7 +169,7 @@ fn askers(calls: &[Canonical<'_>], loose: &[Loose<'_>]) -> IdMap<Id, Askers> {
         return asked;
     }
     for (index, call) in calls.iter().enumerate() {
-        if let Some(known) = asked.get_mut(&call.id) {
+        if let Some(known) = asked.get_mut(call.id) {
             known.push((call.file, call.asked.block, index));
         }
     }

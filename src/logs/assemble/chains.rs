@@ -13,37 +13,32 @@ use crate::logs::trace::{MarkKind, Millis, NO_TIME, Place, ResultKind, Status, T
 
 /// Puts the calls in order, chain by chain, and numbers steps and partitions.
 pub(super) fn lay_out(files: &[File<'_>], calls: Vec<Canonical<'_>>, history: &mut History) {
-    let mut chains: BTreeMap<(u32, bool, Id, Place), Vec<Canonical<'_>>> = BTreeMap::new();
+    let key = |call: &Canonical<'_>| {
+        let (file, chain) = (&files[call.file as usize], call.asked.chain);
+        let place = file.place(chain);
+        Some((file.chains[chain as usize]?, place != Place::Main, file.agent(chain, call.asked.record), place))
+    };
+    let mut chains: BTreeMap<_, Vec<&[Canonical<'_>]>> = BTreeMap::new();
     // Calls come file by file, so the chain of a call is nearly always that of the one before.
-    let mut run: Vec<Canonical<'_>> = Vec::new();
-    let mut current = None;
-    for call in calls {
-        let file = &files[call.file as usize];
-        let Some(session) = file.chains[call.asked.chain as usize] else { continue };
-        let place = file.place(call.asked.chain);
-        let key = (session, place != Place::Main, file.agent(call.asked.chain, call.asked.record), place);
-        if current != Some(key) {
-            if let Some(key) = current {
-                chains.entry(key).or_default().append(&mut run);
-            }
-            current = Some(key);
-        }
-        run.push(call);
+    for run in calls.chunk_by(|a, b| key(a) == key(b)) {
+        chains.entry(key(&run[0])).or_default().push(run);
     }
-    if let Some(key) = current {
-        chains.entry(key).or_default().append(&mut run);
-    }
+    chains.remove(&None);
     let mut compactions: IdMap<Id, Opened> = IdMap::default();
-    history.calls.reserve_exact(chains.values().map(Vec::len).sum());
-    for ((session, _, agent, place), mut calls) in chains {
+    let mut laid_out = Vec::with_capacity(chains.values().flatten().map(|run| run.len()).sum());
+    for (key, runs) in chains {
+        let Some((session, _, agent, place)) = key else { continue };
+        let mut calls = runs.concat();
         in_conversation_order(files, &mut calls);
-        let start = history.calls.len();
+        let start = laid_out.len();
         let chain = history.chains.len() as u32;
-        let partitions = number(files, &calls, chain, history);
+        let partitions = number(files, &calls, chain, &mut laid_out);
         find_compactions(files, &calls, &partitions, chain, &mut compactions);
-        let calls = start..history.calls.len();
+        let calls = start..laid_out.len();
         history.chains.push(Chain { session, agent, place, calls, compactions: Vec::new() });
     }
+    drop(calls);
+    history.calls = laid_out.into();
     history.talk_compactions = talk_compactions(files, &compactions);
     for Opened { chain, compaction, .. } in compactions.into_values() {
         history.chains[chain as usize].compactions.push(compaction);
@@ -146,9 +141,9 @@ fn in_conversation_order(files: &[File<'_>], calls: &mut [Canonical<'_>]) {
     calls.sort_by_cached_key(|call| (begins[&call.file], files[call.file as usize].age, call.asked.block));
 }
 
-/// Adds the calls of a chain to the history; their partitions, in the order of the log.
-fn number(files: &[File<'_>], calls: &[Canonical<'_>], chain: u32, history: &mut History) -> Vec<u32> {
-    let start = history.calls.len();
+/// Adds the calls of a chain to the others; their partitions, in the order of the log.
+fn number(files: &[File<'_>], calls: &[Canonical<'_>], chain: u32, laid_out: &mut Vec<Call>) -> Vec<u32> {
+    let start = laid_out.len();
     let mut steps: IdMap<Id, u32> = IdMap::default();
     let mut next_step = 0;
     let (mut partition, mut turn) = (SegmentNumber::default(), SegmentNumber::default());
@@ -163,11 +158,11 @@ fn number(files: &[File<'_>], calls: &[Canonical<'_>], chain: u32, history: &mut
         let file = &files[call.file as usize];
         let partition = partition.number(last_before(&file.compactions, asked));
         let turn = turn.number(last_before(&file.prompts, asked));
-        history.calls.push(Call { chain, step, partition, turn, ..unplaced(call) });
+        laid_out.push(Call { chain, step, partition, turn, ..unplaced(call) });
     }
-    let partitions = history.calls[start..].iter().map(|call| call.partition).collect();
+    let partitions = laid_out[start..].iter().map(|call| call.partition).collect();
     // The lines of one message need not be contiguous: its calls come together at the place of the first.
-    history.calls[start..].sort_by_key(|call| call.step);
+    laid_out[start..].sort_by_key(|call| call.step);
     partitions
 }
 
@@ -197,7 +192,7 @@ fn unplaced(call: &Canonical<'_>) -> Call {
         known.then(|| answer.ts - asked.ts).and_then(|ms| u32::try_from(ms).ok())
     };
     Call {
-        id: call.id,
+        id: *call.id,
         message: asked.message,
         tool: asked.tool,
         chain: 0,

@@ -15,6 +15,7 @@ use std::collections::BTreeMap;
 
 use rayon::prelude::*;
 
+use crate::base::allocator;
 use crate::base::id::{Id, IdMap, IdSet};
 use crate::base::names::Names;
 use crate::logs::assemble::calls::canonical_calls;
@@ -24,57 +25,73 @@ use crate::logs::assemble::messages::messages;
 use crate::logs::copies::{At, FileFacts, FileStanding, RecordedAgents, standings};
 use crate::logs::corpus::{Corpus, SourceRows};
 use crate::logs::history::{History, Session};
-use crate::logs::trace::{ChainKey, MarkRow, Millis, Place, SessionRow, ToolResult, ToolUse, Usage};
+use crate::logs::trace::{ChainKey, MarkRow, MessageRow, Millis, Place, SessionRow, ToolResult, ToolUse, Usage};
 
-/// Builds the history of all session logs of a corpus.
-pub fn assemble(corpus: &Corpus) -> History {
-    let mut files: Vec<File<'_>> = ranked(corpus).map(|(rows, standing)| File::new(rows, standing)).collect();
-    let sessions = sessions(&files, &corpus.names);
+/// Builds the history of all session logs of a corpus. If it `lets_go`, the rows of messages are dropped once messages are made
+/// of them: beside the calls of the history they would be the most that is in memory.
+pub fn assemble(corpus: &mut Corpus, lets_go: bool) -> History {
+    // What several files say is asked of all their rows.
+    drop(ranked(corpus));
+    let mut told: Told = corpus.files.iter_mut().map(|file| std::mem::take(&mut file.rows.messages)).collect();
+    let history = put_together(corpus, &mut told, lets_go);
+    corpus.files.iter_mut().zip(told).for_each(|(file, messages)| file.rows.messages = messages);
+    history
+}
+
+/// The rows of messages, by file of the corpus.
+type Told = Vec<Vec<MessageRow>>;
+
+fn put_together(corpus: &Corpus, told: &mut Told, lets_go: bool) -> History {
+    let new = |(number, rows, standing)| File::new(number, rows, standing);
+    let mut files: Vec<File<'_>> = ranked(corpus).map(new).collect();
+    let sessions = sessions(&files, told, &corpus.names);
     let session_index: IdMap<Id, u32> =
         sessions.iter().enumerate().map(|(index, session)| (session.id, index as u32)).collect();
     let recorded = RecordedAgents::of(files.iter().flat_map(|file| {
         let rows = &file.rows.rows;
-        rows.messages.iter().map(|row| rows.chains[row.chain as usize])
+        file.messages(told).iter().map(|row| rows.chains[row.chain as usize])
     }));
     for file in &mut files {
         file.resolve(&session_index, &recorded);
     }
-    let superseded = superseded(&files);
-    let (mut laid_out, (messages, duplicate_message)) = rayon::join(
-        || {
-            let mut history = History::default();
-            let calls = canonical_calls(&files, &superseded, &mut history.merged);
-            lay_out(&files, calls, &mut history);
-            history
-        },
-        || messages(&files, &superseded, &corpus.names),
+    let superseded = superseded(&files, told);
+    let mut history = History { sessions, ..History::default() };
+    let (calls, (messages, duplicate_message)) = rayon::join(
+        || canonical_calls(&files, &superseded, &mut history.merged),
+        || messages(&files, told, &superseded, &corpus.names),
     );
-    laid_out.merged.duplicate_message = duplicate_message;
-    laid_out.merged.sidecar_files = (corpus.files.len() - files.len()) as u64;
-    History { sessions, messages, ..laid_out }
+    if lets_go {
+        *told = Told::new();
+        allocator::give_back_small_blocks();
+    }
+    lay_out(&files, calls, &mut history);
+    history.merged.duplicate_message = duplicate_message;
+    history.merged.sidecar_files = (corpus.files.len() - files.len()) as u64;
+    History { messages, ..history }
 }
 
 /// Which log owns what several of them say, by the pseudonym of the file.
 pub fn standings_of(corpus: &Corpus) -> IdMap<Id, FileStanding> {
-    ranked(corpus).map(|(file, standing)| (file.source.key, standing)).collect()
+    ranked(corpus).map(|(_, file, standing)| (file.source.key, standing)).collect()
 }
 
 /// The files that input is counted by: those on disk, and those that are gone unless another file says all that they said. A
 /// log that was moved and has grown since is known by its old name as well, if there is a lake.
 pub fn files_of_input(corpus: &Corpus) -> impl Iterator<Item = &SourceRows> {
     let gone_for_good: IdSet<Id> = ranked(corpus)
-        .filter(|(file, standing)| file.source.path.is_none() && standing.is_repeated)
-        .map(|(file, _)| file.source.key)
+        .filter(|(_, file, standing)| file.source.path.is_none() && standing.is_repeated)
+        .map(|(_, file, _)| file.source.key)
         .collect();
     corpus.files.iter().filter(move |file| !gone_for_good.contains(&file.source.key))
 }
 
-/// The session logs, each with its rank.
-fn ranked(corpus: &Corpus) -> impl Iterator<Item = (&SourceRows, FileStanding)> {
-    let logs: Vec<&SourceRows> = corpus.files.iter().filter(|file| !file.source.is_sidecar()).collect();
-    let known = || standings(logs.par_iter().map(|file| facts(file, &corpus.names)).collect());
+/// The session logs, each with its place in the corpus and its rank.
+fn ranked(corpus: &Corpus) -> impl Iterator<Item = (usize, &SourceRows, FileStanding)> {
+    let numbered = corpus.files.iter().enumerate();
+    let logs: Vec<(usize, &SourceRows)> = numbered.filter(|(_, file)| !file.source.is_sidecar()).collect();
+    let known = || standings(logs.par_iter().map(|(_, file)| facts(file, &corpus.names)).collect());
     let standings = corpus.standings.get_or_init(known);
-    logs.into_iter().zip(standings.iter().copied())
+    logs.into_iter().zip(standings).map(|((number, file), standing)| (number, file, *standing))
 }
 
 /// What a file says: nothing that depends on its name, or on what else stands in it.
@@ -131,6 +148,9 @@ fn facts(file: &SourceRows, names: &Names) -> FileFacts {
 
 /// One log with what is needed to place its rows.
 struct File<'a> {
+    /// Its place in the corpus.
+    number: usize,
+    /// Its rows but those of messages.
     rows: &'a SourceRows,
     /// Decides between copies. If another file says all that this one does, it is asked for nothing but what may grow.
     age: FileStanding,
@@ -149,11 +169,15 @@ struct File<'a> {
 }
 
 impl<'a> File<'a> {
-    fn new(rows: &'a SourceRows, age: FileStanding) -> Self {
+    fn new(number: usize, rows: &'a SourceRows, age: FileStanding) -> Self {
         let marks = marks(rows);
         let (roots, compactions, prompts) = (side_chain_roots(&marks), compactions(rows, &marks), prompts(rows));
         let (chains, is_aside) = Default::default();
-        Self { rows, age, marks, roots, compactions, prompts, chains, is_aside }
+        Self { number, rows, age, marks, roots, compactions, prompts, chains, is_aside }
+    }
+
+    fn messages<'t>(&self, told: &'t Told) -> &'t [MessageRow] {
+        &told[self.number]
     }
 
     /// Looks up the sessions of the file's chains.
@@ -185,7 +209,7 @@ impl<'a> File<'a> {
 }
 
 /// Each session once. The file in which it begins names its project.
-fn sessions(files: &[File<'_>], names: &Names) -> Vec<Session> {
+fn sessions(files: &[File<'_>], told: &Told, names: &Names) -> Vec<Session> {
     let mut rows: BTreeMap<Id, SessionRow> = BTreeMap::new();
     let mut projects: BTreeMap<Id, (bool, Millis, Id, Id)> = BTreeMap::new();
     for file in files {
@@ -200,12 +224,12 @@ fn sessions(files: &[File<'_>], names: &Names) -> Vec<Session> {
         // A file that says nothing is no session either.
         let rows_of = &file.rows.rows;
         let has_mark = rows_of.marks.iter().any(|mark| mark.kind.is_event());
-        let is_empty = rows_of.calls.is_empty() && rows_of.messages.is_empty() && !has_mark;
-        let told = rows_of.chains.iter().filter(|_| !file.age.is_repeated && !is_empty).map(|key| file.session(key));
+        let is_empty = rows_of.calls.is_empty() && file.messages(told).is_empty() && !has_mark;
+        let spoken = rows_of.chains.iter().filter(|_| !file.age.is_repeated && !is_empty).map(|key| file.session(key));
         // The records of the file that carry no `sessionId`.
         let (ts_first, ts_last) = (file.age.first, file.age.last);
         let nameless = SessionRow { project_record: u32::MAX, ts_first, ts_last, ..SessionRow::default() };
-        for session in told.filter(|session| !own.contains(session)) {
+        for session in spoken.filter(|session| !own.contains(session)) {
             let row = SessionRow { session, ..nameless };
             rows.entry(session).and_modify(|known| known.merge(&row, names)).or_insert(row);
         }
@@ -219,13 +243,13 @@ fn sessions(files: &[File<'_>], names: &Names) -> Vec<Session> {
 }
 
 /// Calls and messages in progress records that are set aside, also where a fork repeats them.
-fn superseded(files: &[File<'_>]) -> IdSet<Id> {
+fn superseded(files: &[File<'_>], told: &Told) -> IdSet<Id> {
     let mut out = IdSet::default();
     for file in files.iter().filter(|file| !file.age.is_repeated) {
         let is_aside = |chain: u32| file.is_aside[chain as usize];
         let asked = file.rows.rows.calls.iter().filter(|row| row.asked.is_some_and(|asked| is_aside(asked.chain)));
         out.extend(asked.map(|row| row.call));
-        out.extend(file.rows.rows.messages.iter().filter(|row| is_aside(row.chain)).map(|row| row.id));
+        out.extend(file.messages(told).iter().filter(|row| is_aside(row.chain)).map(|row| row.id));
     }
     out.remove(&Id::NONE);
     out

@@ -28,12 +28,12 @@ impl Donors {
     /// Counts the answers with the lists of these combinations.
     pub fn of(told: ToldHistory<'_>, donors_min: u64, keys: &BTreeSet<LinkKey>) -> Self {
         let wanted: BTreeSet<(Sym, Sym)> = keys.iter().map(|key| (key.from, key.extractor)).collect();
-        let calls = 0..told.history.calls.len();
-        let given: ValueSet = calls.clone().flat_map(|call| told.values.given(call)).map(|given| given.value).collect();
+        let calls = told.history.calls_of_chains();
+        let given = calls.clone().flat_map(|(call, _)| told.values.given(call));
+        let given: ValueSet = given.map(|given| given.value).collect();
         let projects = told.history.sessions.iter().map(|session| session.project).collect();
         let mut donors = Self { scopes: BTreeMap::new(), projects, donors_min };
-        for call in calls {
-            let row = &told.history.calls[call];
+        for (call, row) in calls {
             let session = told.history.chains[row.chain as usize].session;
             for (list, values) in
                 told.values.lists(call).filter(|(list, _)| wanted.contains(&(row.tool, list.extractor)))
