@@ -281,7 +281,9 @@ impl LineHashes {
 
     /// Drops all but those with these hashes.
     pub fn keep(&mut self, wanted: &IdSet<u32>) {
-        *self = self.iter().filter(|text| wanted.contains(&text.hash)).collect();
+        if !self.hashes().iter().all(|hash| wanted.contains(hash)) {
+            *self = self.iter().filter(|text| wanted.contains(&text.hash)).collect();
+        }
     }
 
     /// Notes what a format loses, by places in any order; a place beyond the lines is none.

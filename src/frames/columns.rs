@@ -218,8 +218,15 @@ impl<R: Clone + Default + 'static> RowSchema<R> {
         of: impl Fn(&'r F) -> &'r [R],
     ) -> Option<ColumnResult<RecordBatch>> {
         let is_start = places.start == 0;
-        let rows = files.iter().flat_map(|&(source, file)| of(file).iter().map(move |row| (source, row)));
-        let (sources, rows): (Vec<u32>, Vec<&R>) = rows.skip(places.start).take(places.len()).unzip();
+        let mut start = 0;
+        let rows = files.iter().flat_map(|&(source, file)| {
+            let all = of(file);
+            let here = |place: usize| place.saturating_sub(start).min(all.len());
+            let rows = &all[here(places.start)..here(places.end)];
+            start += all.len();
+            rows.iter().map(move |row| (source, row))
+        });
+        let (sources, rows): (Vec<u32>, Vec<&R>) = rows.unzip();
         if rows.is_empty() && !is_start {
             return None;
         }

@@ -270,11 +270,13 @@ impl Lake {
     /// `maker` made serve for logs that are gone: they count as not counted, so that all other bodies are studied again.
     /// Texts are most of what is stored, and hardly any are quoted: if only those are wanted, the others are dropped as they come.
     pub fn load_bodies(&self, formats: &[&str], maker: Id, only_quoted: bool) -> Result<Vec<BodyFacts>, Trouble> {
-        let (mut facts, mut others) = (Vec::new(), Vec::new());
-        let quoted = if only_quoted { Some(self.quoted()?) } else { None };
-        let read = self.manifest.body_segments.iter().rev().map(|segment| {
+        let ([table, _], (mut facts, mut others)) = (bodies::TABLES, (Vec::new(), Vec::new()));
+        let segments = self.manifest.body_segments.iter().rev();
+        let mut tables: Vec<_> = segments.map(|segment| (segment, self.stored(segment, table))).collect();
+        let quoted = if only_quoted { Some(self.quoted(&tables)?) } else { None };
+        let read = tables.drain(..).map(|(segment, table)| {
             let known = if segment.maker == maker { &mut facts } else { &mut others };
-            self.load_body_segment(segment, formats, quoted.as_ref(), known)
+            self.load_body_segment(segment, &table?, formats, quoted.as_ref(), known)
         });
         each_whole(read, |()| ())?;
         others.iter_mut().for_each(|row: &mut BodyFacts| row.counted = 0);
@@ -288,22 +290,18 @@ impl Lake {
         Ok(facts)
     }
 
-    /// What calls quote.
-    fn quoted(&self) -> Result<IdSet<u32>, Trouble> {
-        let [table, _] = bodies::TABLES;
+    /// What calls quote, of the tables that can be opened.
+    fn quoted(&self, tables: &[(&LakeSegment, Result<StoredTable, Trouble>)]) -> Result<IdSet<u32>, Trouble> {
         let mut quoted = IdSet::default();
-        let read = self.manifest.body_segments.iter().map(|segment| {
-            let stored = self.stored(segment, table)?;
-            let mut add = |texts: Vec<u32>| {
-                quoted.extend(texts.into_iter().map(|hash| self.seal.hash_32(Way::FromDisk, hash)));
-                Ok(())
-            };
-            let found = stored.each_group(
-                &|column| bodies::QUOTE_COLUMNS.contains(&column),
-                &|batch| bodies::quoted(&batch),
-                &mut add,
-            );
-            found.map_err(|cause| self.trouble(segment, table, cause))
+        let mut add = |texts: Vec<u32>| {
+            quoted.extend(texts.into_iter().map(|hash| self.seal.hash_32(Way::FromDisk, hash)));
+            Ok(())
+        };
+        let is_wanted = |column: &str| bodies::QUOTE_COLUMNS.contains(&column);
+        let tables = tables.iter().filter_map(|(segment, table)| Some((segment, table.as_ref().ok()?)));
+        let read = tables.map(|(segment, table)| {
+            let found = table.each_group(&is_wanted, &|batch| bodies::quoted(&batch), &mut add);
+            found.map_err(|cause| self.trouble(segment, bodies::TABLES[0], cause))
         });
         each_whole(read, |()| ())?;
         Ok(quoted)
@@ -314,15 +312,16 @@ impl Lake {
     fn load_body_segment(
         &self,
         segment: &LakeSegment,
+        table: &StoredTable,
         formats: &[&str],
         quoted: Option<&IdSet<u32>>,
         facts: &mut Vec<BodyFacts>,
     ) -> Result<(), Trouble> {
         let [bodies_table, encodings_table] = bodies::TABLES;
         let mut encodings = bodies::StoredEncodings::default();
-        let table = self.stored(segment, encodings_table)?;
         let mut add = |batch| encodings.add(&batch, formats);
-        self.each_group(segment, (encodings_table, &table), ALL, &Ok, &mut add)?;
+        let of_encodings = self.stored(segment, encodings_table)?;
+        self.each_group(segment, (encodings_table, &of_encodings), ALL, &Ok, &mut add)?;
         let read = |batch| {
             let mut group = bodies::read(&batch)?;
             for row in &mut group {
@@ -331,13 +330,12 @@ impl Lake {
             }
             Ok(group)
         };
-        let table = self.stored(segment, bodies_table)?;
         facts.reserve_exact(table.rows());
         let mut add = |mut group: Vec<BodyFacts>| {
             facts.append(&mut group);
             Ok(())
         };
-        self.each_group(segment, (bodies_table, &table), ALL, &read, &mut add)
+        self.each_group(segment, (bodies_table, table), ALL, &read, &mut add)
     }
 
     /// What `make` makes of what the sources say for a timeline, by number of the source; of several readings of a source
@@ -408,7 +406,8 @@ impl Lake {
         if update.news.is_none() && !self.is_mended && self.manifest.sources == *update.sources {
             return Ok(self.clone());
         }
-        self.write(waiting, |base, next| {
+        let own = timelines.as_ref().map(|some| some.path.clone());
+        self.write(waiting, own.as_deref(), |base, next| {
             if base.stamp != self.stamp {
                 return Err(Trouble::Overtaken);
             }
@@ -429,7 +428,7 @@ impl Lake {
         news: Vec<(&StoredSource, PackedTimeline<'_>)>,
         waiting: &dyn Fn(),
     ) -> Result<Self, Trouble> {
-        self.write(waiting, |base, next| {
+        self.write(waiting, None, |base, next| {
             let told = |source: &StoredSource| (source.timeline(), source.bytes, source.content);
             let is_known = |stored: &StoredSource| next.sources.get(&stored.key).map(told) == Some(told(stored));
             let mut rows: Vec<PackedTimeline<'_>> =
@@ -458,10 +457,11 @@ impl Lake {
     }
 
     /// The one place where a lake on disk changes: lets `change` write segments and note them in a copy of the manifest
-    /// as it is on disk by then, replaces the manifest, and only then is there a new lake.
+    /// as it is on disk by then, replaces the manifest, and only then is there a new lake. `own` is a temporary file of this run.
     fn write(
         &self,
         waiting: &dyn Fn(),
+        own: Option<&Path>,
         change: impl FnOnce(&Self, &mut Manifest) -> Result<(), Trouble>,
     ) -> Result<Self, Trouble> {
         let failed = |what: &str, cause: &dyn std::fmt::Display| {
@@ -474,6 +474,10 @@ impl Lake {
         // What a killed run left behind may be all that the disk has room for.
         let left_over = base.manifest.next_segment;
         self.remove_from(left_over);
+        self.while_nobody_reads(|| {
+            let is_left = |path: &PathBuf| path.extension().is_some_and(|ending| ending == "tmp") && own != Some(path);
+            own_files(&self.dir).filter(is_left).for_each(|path| files::remove(&path));
+        });
         let mut manifest = Manifest::clone(&base.manifest);
         let text = change(base, &mut manifest).and_then(|()| {
             let text = manifest.clone().renamed(|id| self.seal.id(Way::ToDisk, id)).to_json();
@@ -666,14 +670,22 @@ impl Lake {
     /// Removes what the manifest does not refer to, unless another run reads, which may be reading an older lake. What is
     /// not removed now is tried again next time.
     fn sweep(&self) {
-        let Some(share) = &self.share else { return };
-        if share.try_lock().is_ok() {
+        self.while_nobody_reads(|| {
             let Manifest { segments, body_segments, timeline_segments, .. } = &*self.manifest;
             let segments = segments.iter().chain(body_segments).chain(timeline_segments);
             let files =
                 segments.flat_map(|LakeSegment { number, tables, .. }| tables.keys().map(|table| (*number, table)));
             let wanted: BTreeSet<PathBuf> = files.map(|(number, table)| self.segment(number, table)).collect();
             own_files(&self.dir).filter(|path| !wanted.contains(path)).for_each(|path| files::remove(&path));
+        });
+    }
+
+    /// Does something that no other run may be reading or writing beside; nothing if one does. The caller holds the writer's
+    /// lock.
+    fn while_nobody_reads(&self, change: impl FnOnce()) {
+        let Some(share) = &self.share else { return };
+        if share.try_lock().is_ok() {
+            change();
         }
         // Nobody can have begun to sweep in between: whoever does holds the writer's lock.
         let _as_before = share.try_lock_shared();

@@ -16,7 +16,7 @@ use crate::frames::written::{Written, WrittenTable};
 pub struct NewTimelines {
     seal: Arc<Seal>,
     /// Where they stand until they are kept.
-    path: PathBuf,
+    pub(super) path: PathBuf,
     /// Sources of which the lake has an earlier timeline.
     stored: BTreeSet<u32>,
     /// Sources of which one was added.

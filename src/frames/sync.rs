@@ -109,8 +109,8 @@ pub struct SyncScope<'a> {
     /// How bodies are written in other ways.
     pub params: Params,
     pub pool: &'a rayon::ThreadPool,
-    /// Names the words and numbers by which the timeline of a log is made, where timelines are read beside rows.
-    pub timeline_words: Option<&'a (dyn Fn(&Path) -> Id + Sync)>,
+    /// Names what makes the timeline of a log, where timelines are read beside rows.
+    pub timeline_maker_of: Option<&'a (dyn Fn(&Path) -> Id + Sync)>,
     /// Whether progress may be shown.
     pub progress: bool,
     /// Called when another run keeps this one from writing.
@@ -265,7 +265,8 @@ fn attempt(
     let tier = if is_read { tier_with(tier, &held) } else { tier };
     let counted = held.iter().filter(|facts| facts.counted & tier == tier);
     let analysis = AnalysisPool::new(tier, scope.params, counted.map(|facts| facts.body));
-    let timelines = lake.filter(|_| writes && is_read).and_then(Lake::begin_timelines);
+    let takes_timelines = writes && is_read && scope.timeline_maker_of.is_some();
+    let timelines = lake.filter(|_| takes_timelines).and_then(Lake::begin_timelines);
     let joined = Joined {
         scope,
         tier,
@@ -350,7 +351,16 @@ fn keep(
     };
     let news = (!delta.is_empty() || !facts.is_empty()).then_some(news);
     let update = Update { sources: &stored.sources, next_source: stored.next_source, news };
-    match scope.pool.install(|| lake.commit(&update, timelines, scope.waiting)) {
+    let has_timelines = timelines.as_ref().is_some_and(|some| !some.is_empty());
+    let commit = |timelines| scope.pool.install(|| lake.commit(&update, timelines, scope.waiting));
+    let mut committed = commit(timelines);
+    if let (Err(Trouble::Failed(why)), true) = (&committed, has_timelines) {
+        // Rows are what is left of a log once it is gone: they are kept alone rather than not at all.
+        let note = format!("the timelines were not stored: {why}");
+        committed = commit(None);
+        known.notes.extend(committed.is_ok().then_some(note));
+    }
+    match committed {
         Ok(lake) => {
             known.lake = Some(lake);
             loaded.values.clear();
@@ -613,13 +623,13 @@ impl Joined<'_, '_> {
         // What changed under the reader is read again by the next run.
         let stands = source.content.is_some() && !source.counters.is_of_sidecar();
         let taker = self.timelines.as_mut().filter(|taker| stands && !taker.is_stored(source.timeline()));
-        let (Some(taker), Some(words)) = (taker, self.scope.timeline_words) else {
+        let (Some(taker), Some(maker_of)) = (taker, self.scope.timeline_maker_of) else {
             self.loaded.timelines.insert(source.number, rows);
             return;
         };
-        let (bytes, words, rows) = (source.bytes, words(&plan.file.path), Cow::Owned(rows));
-        if let Err(why) = taker.add(PackedTimeline { source: source.timeline(), bytes, words, rows }) {
-            self.known.notes.push(format!("the timelines were not stored: {why}"));
+        let (bytes, words, rows) = (source.bytes, maker_of(&plan.file.path), Cow::Owned(rows));
+        // Whoever asks for them reads the logs again, and is told if the disk refuses once more.
+        if taker.add(PackedTimeline { source: source.timeline(), bytes, words, rows }).is_err() {
             self.timelines = None;
         }
     }

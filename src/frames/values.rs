@@ -92,15 +92,21 @@ fn given() -> RowSchema<GivenArgument> {
 
 fn listed_batch(files: &TaggedValues<'_>, names: &Names, places: Range<usize>) -> Option<ColumnResult<RecordBatch>> {
     let is_start = places.start == 0;
+    let mut start = 0;
     let rows = files.iter().flat_map(|&(source, file)| {
-        let mut rest = &file.listed[..];
-        file.lists.iter().map(move |list| {
-            let (values, later) = rest.split_at(usize::from(list.kept));
+        let here = |place: usize| place.saturating_sub(start).min(file.lists.len());
+        let (before, here) = (here(places.start), here(places.start)..here(places.end));
+        start += file.lists.len();
+        let kept = |list: &List| usize::from(list.kept);
+        let passed = if here.is_empty() { 0 } else { file.lists[..before].iter().map(kept).sum() };
+        let mut rest = &file.listed[passed..];
+        file.lists[here].iter().map(move |list| {
+            let (values, later) = rest.split_at(kept(list));
             rest = later;
             (source, list, values)
         })
     });
-    let rows: Vec<_> = rows.skip(places.start).take(places.len()).collect();
+    let rows: Vec<_> = rows.collect();
     if rows.is_empty() && !is_start {
         return None;
     }

@@ -41,10 +41,14 @@ impl Windows {
     pub fn new(facts: &[BodyFacts], length: usize, repeats: &[bool]) -> Self {
         let length = length.max(2);
         let mut windows = Self { length, starts: vec![0], ..Self::default() };
-        let often = Often::with_room_for(facts.iter().map(|row| row.lines.len()).sum());
+        let lines = facts.iter().map(|row| row.lines.len()).sum();
+        // Room that is not used is no memory, and a list that grows stands there twice for a moment.
+        windows.numbers.reserve_exact(lines);
+        let seen = SeenHashes::with_room_for(lines);
         facts.par_iter().zip(repeats).for_each_init(Vec::new, |lines, (row, &repeats)| {
-            hashes(row, length, lines, |_, hash| often.add(hash, repeats));
+            hashes(row, length, lines, |_, hash| seen.add(hash, repeats));
         });
+        let often = seen.into_twice();
         let mut known: IdMap<u64, FirstWindow> = IdMap::default();
         let often_in = |lines: &mut Vec<BodyLine>, row: &BodyFacts| {
             let mut found: Vec<(u32, u64)> = Vec::new();
@@ -144,37 +148,54 @@ impl Windows {
     }
 }
 
-/// Which hashes came twice: some that came once may be among them, none that came twice is missing.
-struct Often {
-    once: Vec<AtomicU64>,
-    twice: Vec<AtomicU64>,
+/// Which hashes came once, and which twice.
+struct SeenHashes {
+    once: HashSketch,
+    twice: HashSketch,
 }
 
-impl Often {
-    /// Eight bits for each hash.
+impl SeenHashes {
     fn with_room_for(hashes: usize) -> Self {
-        let words = || (0..(hashes / 8).next_power_of_two()).map(|_| AtomicU64::new(0)).collect();
-        Self { once: words(), twice: words() }
-    }
-
-    /// The word and the bit of a hash.
-    fn place(&self, hash: u64) -> (usize, u64) {
-        let place = hash.wrapping_mul(BASE) >> 20;
-        ((place >> 6) as usize & (self.once.len() - 1), 1 << (place & 63))
+        Self { once: HashSketch::with_room_for(hashes), twice: HashSketch::with_room_for(hashes) }
     }
 
     /// Whoever comes second finds the first, in whatever order they come.
     fn add(&self, hash: u64, repeats: bool) {
-        let (word, bit) = self.place(hash);
-        let before = self.once[word].fetch_or(bit, Ordering::Relaxed);
-        if repeats || before & bit != 0 {
-            self.twice[word].fetch_or(bit, Ordering::Relaxed);
+        if self.once.add(hash) || repeats {
+            self.twice.add(hash);
         }
     }
 
+    /// Those that came twice; the others are dropped.
+    fn into_twice(self) -> HashSketch {
+        self.twice
+    }
+}
+
+/// Hashes: some that were not added may be among them, none that was added is missing.
+struct HashSketch(Vec<AtomicU64>);
+
+impl HashSketch {
+    /// Eight bits for each hash.
+    fn with_room_for(hashes: usize) -> Self {
+        Self((0..(hashes / 8).next_power_of_two()).map(|_| AtomicU64::new(0)).collect())
+    }
+
+    /// The word of a hash, and two bits in it: of one alone, every tenth hash would be there by chance.
+    fn place(&self, hash: u64) -> (&AtomicU64, u64) {
+        let place = hash.wrapping_mul(BASE) >> 14;
+        (&self.0[(place >> 12) as usize & (self.0.len() - 1)], 1 << (place & 63) | 1 << (place >> 6 & 63))
+    }
+
+    /// Whether it was there before.
+    fn add(&self, hash: u64) -> bool {
+        let (word, bits) = self.place(hash);
+        word.fetch_or(bits, Ordering::Relaxed) & bits == bits
+    }
+
     fn has(&self, hash: u64) -> bool {
-        let (word, bit) = self.place(hash);
-        self.twice[word].load(Ordering::Relaxed) & bit != 0
+        let (word, bits) = self.place(hash);
+        word.load(Ordering::Relaxed) & bits == bits
     }
 }
 

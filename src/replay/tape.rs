@@ -69,7 +69,7 @@ pub struct Response {
     pub handle: Handle,
     /// How the result shows the text of files, as far as the call tells.
     pub showing: Showing,
-    /// What every decision asks about the body, at hand; see [`Tape::derive`].
+    /// What every decision asks about the body, at hand; see [`Tape::new`].
     pub body_at_hand: BodyAtHand,
 }
 
@@ -170,9 +170,9 @@ pub struct Tape {
     pub sessions: SessionProfiles,
     /// Lines that a reference to lines stands for at least.
     pub range_lines_min: usize,
-    /// The encodings of all bodies, in the order of the facts; see [`Tape::derive`].
+    /// The encodings of all bodies, in the order of the facts; see [`Tape::new`].
     pub encodings: Vec<Encoding>,
-    /// Runs of lines of all bodies; see [`Tape::derive`].
+    /// Runs of lines of all bodies; see [`Tape::new`].
     pub windows: Windows,
     /// What calls quote of earlier results: index of the response of the call, hashes of the lines; in order.
     pub quotes: Vec<(u32, Vec<u32>)>,
@@ -190,8 +190,8 @@ impl Tape {
     ) -> Self {
         let quotes = quotes(history, &facts);
         let (mut facts, place) = in_order_of_use(history, facts);
-        keep_quoted(&mut facts, &quotes);
-        // Texts are half of what was known, and what comes next is in large blocks.
+        keep_quoted_here(&mut facts, &quotes);
+        // What comes next is in large blocks.
         allocator::give_back_small_blocks();
         let mut endpoints: Vec<Endpoint> = Vec::new();
         let mut known = std::collections::BTreeMap::new();
@@ -227,13 +227,14 @@ impl Tape {
         tape
     }
 
-    /// Fills in what follows from the rest.
+    /// Fills in what follows from the rest again, as long as packed lines are there: not on what [`Tape::new`] gives.
+    #[cfg(test)]
     pub fn derive(&mut self) {
         self.work_out(false);
     }
 
-    /// The same. With `is_last`, lines as they are packed are dropped, and those of bodies that share none: no replay asks for
-    /// them, and they are most of what is known of bodies.
+    /// Fills in what follows from the rest. With `is_last`, lines as they are packed are dropped, and those of bodies that share
+    /// none: no replay asks for them, and they are most of what is known of bodies.
     fn work_out(&mut self, is_last: bool) {
         let mut place = Vec::with_capacity(self.facts.len());
         self.encodings.clear();
@@ -329,8 +330,8 @@ fn in_order_of_use(history: &History, mut facts: Vec<BodyFacts>) -> (Vec<BodyFac
     (facts, place)
 }
 
-/// Drops the texts that no call quotes: of what is known of bodies few are ever asked for.
-fn keep_quoted(facts: &mut [BodyFacts], quotes: &[(u32, Vec<u32>)]) {
+/// Drops the texts that no call of this tape quotes.
+fn keep_quoted_here(facts: &mut [BodyFacts], quotes: &[(u32, Vec<u32>)]) {
     let wanted: IdSet<u32> = quotes.iter().flat_map(|(_, lines)| lines.iter().copied()).collect();
     facts.par_iter_mut().for_each(|facts| facts.texts.keep(&wanted));
 }

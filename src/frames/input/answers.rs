@@ -121,7 +121,7 @@ impl Input {
             [key, content, directory].iter().for_each(|id| named.extend_from_slice(&id.0));
             named.extend_from_slice(&bytes.to_le_bytes());
             [number, readings].iter().for_each(|number| named.extend_from_slice(&number.to_le_bytes()));
-            named.push(u8::from(beside.is_some()));
+            named.push(u8::from(beside.is_some()) + u8::from(beside.flatten().is_some()));
             if let Some((bytes, modified_ns)) = beside.flatten() {
                 named.extend_from_slice(&bytes.to_le_bytes());
                 named.extend_from_slice(&modified_ns.to_le_bytes());

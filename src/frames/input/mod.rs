@@ -285,8 +285,8 @@ impl Input {
         let lake = self.lake.take();
         let is_shown = self.progress;
         let waiting = || tell_waiting(is_shown);
-        let words = self.twofold.as_ref().and_then(|_| self.timeline_maker(false).ok());
-        let words = words.map(|maker| move |log: &Path| timeline::words_of(maker, log));
+        let maker = self.twofold.as_ref().and_then(|_| self.timeline_maker(false).ok());
+        let maker_of = maker.map(|maker| move |log: &Path| timeline::maker_of(maker, log));
         let roots = self.roots.iter().zip(&self.listing.roots);
         let roots: Vec<RootNames> = roots.map(|(root, place)| root_names(&root.path, place)).collect();
         let scope = SyncScope {
@@ -296,7 +296,7 @@ impl Input {
             maker: self.maker,
             params: self.formats.params(),
             pool: &self.pool,
-            timeline_words: words.as_ref().map(|words| words as _),
+            timeline_maker_of: maker_of.as_ref().map(|maker_of| maker_of as _),
             progress: self.progress,
             waiting: &waiting,
         };

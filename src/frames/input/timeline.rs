@@ -93,7 +93,7 @@ fn made_with(maker: Id, beside: Option<&(u64, i64)>) -> Id {
 }
 
 /// Names what makes the rows of a log, with the file beside it as it is now.
-pub(super) fn words_of(maker: Id, log: &Path) -> Id {
+pub(super) fn maker_of(maker: Id, log: &Path) -> Id {
     made_with(maker, agent_file_stamp(log).as_ref())
 }
 
