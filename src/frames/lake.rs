@@ -3,8 +3,8 @@
 //!
 //! A [`Lake`] is what was found at one moment and never changes: a commit takes values, writes them, and returns the lake
 //! as it is then. It writes new segments under names that nobody refers to and replaces the manifest. Readers wait for
-//! nobody; a writer holds the lock while it writes, and starts from the lake as it finds it then. What no manifest refers
-//! to is swept away when nobody reads.
+//! nobody; a writer holds the lock while it writes (timelines alone go to a file of their own before), and starts from the
+//! lake as it finds it then. What no manifest refers to is swept away when nobody reads.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
