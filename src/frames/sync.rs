@@ -167,6 +167,8 @@ pub struct UpToDate {
     pub notes: Vec<String>,
     /// The lake as it is now, if it can be used.
     pub lake: Option<Lake>,
+    /// Whether it holds all rows that are known.
+    pub is_stored: bool,
 }
 
 /// Brings everything in scope up to date, the lake included. Rows are loaded if something changed or they are wanted.
@@ -291,6 +293,7 @@ fn attempt(
         Some(_) => facts.is_empty(),
         None => false,
     };
+    known.is_stored = if writes { is_kept } else { lake.is_some() && !is_read };
     known.lake = known.lake.or_else(|| lake.cloned());
     // What was made for the first time and the lake keeps now is let go of until somebody asks: it may be most of what is in
     // memory.

@@ -323,8 +323,9 @@ impl History {
         self
     }
 
-    /// The same with calls in the chains of the chosen sessions only, which are as long as these calls. Messages and evictions
-    /// stay behind.
+    /// The same with the calls of the chosen sessions only. Sessions and chains keep their numbers: those of the others have no
+    /// calls, compactions and times, and the times of the chosen ones are those of their calls. Messages and evictions stay
+    /// behind.
     #[must_use]
     pub fn of_sessions(&self, chosen: &[bool]) -> Self {
         let nowhere = |session: &Session| Session { ts_first: NO_TIME, ts_last: NO_TIME, ..session.clone() };
@@ -332,7 +333,7 @@ impl History {
         let mut chains = self.chains.clone();
         for chain in &mut chains {
             if !chosen[chain.session as usize] {
-                chain.calls = 0..0;
+                (chain.calls, chain.compactions) = (0..0, Vec::new());
             }
             let session = &mut sessions[chain.session as usize];
             for call in &self.calls[chain.calls.clone()] {

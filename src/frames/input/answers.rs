@@ -36,9 +36,14 @@ impl Input {
         if !std::mem::replace(&mut self.taken_down.values, true) {
             self.corpus = None;
         }
-        let blocks = CallBlocks::of(self.calls(), history);
+        let mut blocks = CallBlocks::of(self.calls(), history);
         self.let_go_of_rows();
+        let had_lake = self.lake.is_some();
         let known = self.file_values.take().unwrap_or_else(|| self.put_values_together());
+        if had_lake && self.lake.is_none() {
+            // Without it deleted logs are missing: another copy of a call may count.
+            blocks = CallBlocks::of(self.calls(), history);
+        }
         let found = self.pool.install(|| blocks.gather(Arc::clone(&known.names), &known.files));
         // The lake gives them again, as it gives rows.
         self.file_values = (!self.keeps_rows()).then_some(known);

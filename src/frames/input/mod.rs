@@ -117,6 +117,8 @@ pub struct Input {
     pub data: Data,
     pub pool: rayon::ThreadPool,
     pub(super) lake: Option<Lake>,
+    /// Whether it holds all rows that are known.
+    is_stored: bool,
     /// Names what makes rows and facts.
     maker: Maker,
     /// What is taken down of logs as they are read, besides what every question needs.
@@ -199,6 +201,7 @@ impl Input {
             data,
             pool,
             lake: None,
+            is_stored: false,
             selected: Vec::new(),
             corpus: None,
             held_rows: HeldRows::All,
@@ -302,7 +305,7 @@ impl Input {
         };
         let mut known =
             bring_up_to_date(&scope, lake, Want { rows, bodies, only_quoted: !self.listing.stdin, tier: self.tier });
-        self.lake = known.lake.take();
+        (self.lake, self.is_stored) = (known.lake.take(), known.is_stored);
         self.note(std::mem::take(&mut known.notes));
         self.leave_out(std::mem::take(&mut known.unreadable));
         self.select(known)
@@ -397,7 +400,7 @@ impl Input {
 
     /// Whether the lake can give rows again.
     pub(super) fn keeps_rows(&self) -> bool {
-        self.lake.is_some() && !self.listing.stdin
+        self.lake.is_some() && self.is_stored && !self.listing.stdin
     }
 
     /// Drops all rows but the sessions if the lake can give them again: what is made next takes as much room.

@@ -16,8 +16,9 @@ pub(super) struct Canonical<'a> {
     pub(super) id: &'a Id,
     pub(super) asked: &'a ToolUse,
     pub(super) answered: Option<&'a ToolResult>,
-    /// The file that has the answer, and whether in a progress record.
+    /// The file that has the answer; that of the call as long as there is none.
     answered_in: u32,
+    /// Whether that stands in a progress record.
     progress: bool,
 }
 

@@ -4,12 +4,17 @@ use rayon::prelude::*;
 
 use crate::base::id::{Id, IdMap, IdSet};
 use crate::base::names::Names;
-use crate::logs::assemble::{File, Told};
+use crate::logs::assemble::{File, MessagesByFile};
 use crate::logs::history::Message;
 use crate::logs::trace::{MessageRow, Place};
 
 /// Each API message once, with the per-field maximum over all copies; and how many copies were merged.
-pub(super) fn messages(files: &[File<'_>], told: &Told, superseded: &IdSet<Id>, names: &Names) -> (Vec<Message>, u64) {
+pub(super) fn messages(
+    files: &[File<'_>],
+    told: &MessagesByFile,
+    superseded: &IdSet<Id>,
+    names: &Names,
+) -> (Vec<Message>, u64) {
     let rows = files.iter().map(|file| file.messages(told).len()).sum();
     let mut best: IdMap<Id, usize> = IdMap::with_capacity_and_hasher(rows, Default::default());
     let mut out: Vec<(usize, KnownMessage<'_>)> = Vec::with_capacity(rows);

@@ -32,16 +32,17 @@ use crate::logs::trace::{ChainKey, MarkRow, MessageRow, Millis, Place, SessionRo
 pub fn assemble(corpus: &mut Corpus, lets_go: bool) -> History {
     // What several files say is asked of all their rows.
     drop(ranked(corpus));
-    let mut told: Told = corpus.files.iter_mut().map(|file| std::mem::take(&mut file.rows.messages)).collect();
+    let mut told: MessagesByFile =
+        corpus.files.iter_mut().map(|file| std::mem::take(&mut file.rows.messages)).collect();
     let history = put_together(corpus, &mut told, lets_go);
     corpus.files.iter_mut().zip(told).for_each(|(file, messages)| file.rows.messages = messages);
     history
 }
 
 /// The rows of messages, by file of the corpus.
-type Told = Vec<Vec<MessageRow>>;
+type MessagesByFile = Vec<Vec<MessageRow>>;
 
-fn put_together(corpus: &Corpus, told: &mut Told, lets_go: bool) -> History {
+fn put_together(corpus: &Corpus, told: &mut MessagesByFile, lets_go: bool) -> History {
     let new = |(number, rows, standing)| File::new(number, rows, standing);
     let mut files: Vec<File<'_>> = ranked(corpus).map(new).collect();
     let sessions = sessions(&files, told, &corpus.names);
@@ -61,7 +62,7 @@ fn put_together(corpus: &Corpus, told: &mut Told, lets_go: bool) -> History {
         || messages(&files, told, &superseded, &corpus.names),
     );
     if lets_go {
-        *told = Told::new();
+        *told = MessagesByFile::new();
         allocator::give_back_small_blocks();
     }
     lay_out(&files, calls, &mut history);
@@ -176,7 +177,7 @@ impl<'a> File<'a> {
         Self { number, rows, age, marks, roots, compactions, prompts, chains, is_aside }
     }
 
-    fn messages<'t>(&self, told: &'t Told) -> &'t [MessageRow] {
+    fn messages<'t>(&self, told: &'t MessagesByFile) -> &'t [MessageRow] {
         &told[self.number]
     }
 
@@ -209,7 +210,7 @@ impl<'a> File<'a> {
 }
 
 /// Each session once. The file in which it begins names its project.
-fn sessions(files: &[File<'_>], told: &Told, names: &Names) -> Vec<Session> {
+fn sessions(files: &[File<'_>], told: &MessagesByFile, names: &Names) -> Vec<Session> {
     let mut rows: BTreeMap<Id, SessionRow> = BTreeMap::new();
     let mut projects: BTreeMap<Id, (bool, Millis, Id, Id)> = BTreeMap::new();
     for file in files {
@@ -243,7 +244,7 @@ fn sessions(files: &[File<'_>], told: &Told, names: &Names) -> Vec<Session> {
 }
 
 /// Calls and messages in progress records that are set aside, also where a fork repeats them.
-fn superseded(files: &[File<'_>], told: &Told) -> IdSet<Id> {
+fn superseded(files: &[File<'_>], told: &MessagesByFile) -> IdSet<Id> {
     let mut out = IdSet::default();
     for file in files.iter().filter(|file| !file.age.is_repeated) {
         let is_aside = |chain: u32| file.is_aside[chain as usize];

@@ -106,7 +106,8 @@ impl Joining {
         }
     }
 
-    /// The rows of a table, from the last one to the first: behind what is not yet handed over, room is given back.
+    /// The rows of a table, from the last one to the first: behind what is not yet handed over, room is given back, as
+    /// far as the allocator does that.
     fn table<T>(&mut self, table: Table, rows: fn(&mut Timeline) -> &mut Vec<T>) -> Vec<T> {
         let mut all = Vec::with_capacity(self.end[table as usize] as usize);
         let mut freed = Freed::default();

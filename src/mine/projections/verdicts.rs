@@ -199,9 +199,9 @@ impl UntestedProjection {
     fn key_or_path(&self, told: ToldHistory<'_>, thresholds: &Thresholds) -> Option<String> {
         let extractor = &self.row.extractor;
         let key = last_key(extractor)?;
-        let calls = (0..told.history.calls.len()).filter(|call| told.history.calls[*call].tool == self.key.from);
+        let calls = told.history.calls_of_chains().filter(|(_, call)| call.tool == self.key.from);
         let extractors: BTreeSet<Sym> =
-            calls.flat_map(|call| told.values.lists(call)).map(|(list, _)| list.extractor).collect();
+            calls.flat_map(|(call, _)| told.values.lists(call)).map(|(list, _)| list.extractor).collect();
         let paths = extractors.into_iter().map(|sym| told.values.names.text(sym));
         if paths.filter(|path| last_key(path) == Some(key)).count() == 1 {
             return Some(key.to_owned());

@@ -182,7 +182,7 @@ impl KeptSides {
 }
 
 impl From<SettingSides> for KeptSides {
-    /// What no session comes to (18 billion dollars) is cut there.
+    /// What no session comes to is cut: 18 billion dollars, as many units, four billion requests or steps.
     fn from(sides: SettingSides) -> Self {
         let wide = |sum: u128| u64::try_from(sum).unwrap_or(u64::MAX);
         let costs = [sides.before, sides.after, sides.answers_before, sides.answers_after];

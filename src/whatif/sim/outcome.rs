@@ -28,7 +28,7 @@ pub fn outcome(timeline: &Timeline, baseline: &SimulatedRun, policy: &SimulatedR
     for (request, Total { spent, cost, .. }) in alike[1].parts() {
         cells.of(timeline, request).policy += RunBill { spent, cost };
     }
-    for &Extra { call, spent, cost, .. } in &policy.extra {
+    for Extra { call, spent, cost, .. } in alike[1].extra() {
         *out.extra.entry(call.cause).or_default() += UnloggedCalls { calls: 1, spent, cost };
     }
     let prompts =

@@ -145,6 +145,12 @@ impl PricedAlike<'_> {
         })
     }
 
+    /// The calls besides the requests.
+    pub fn extra(&self) -> impl Iterator<Item = Extra> {
+        let of_its_request = self.parts().skip(self.run.requests.len());
+        self.run.extra.iter().zip(of_its_request).map(|(extra, (_, part))| Extra { cost: part.cost, ..*extra })
+    }
+
     /// Everything.
     pub fn total(&self) -> Total {
         self.parts().map(|(_, part)| part).sum()
