@@ -13,8 +13,9 @@ use crate::whatif::prompt_cache::params::{CacheLifetime, CacheRules, Params, Ttl
 use crate::whatif::sim::cost::{Cost, Spent};
 use crate::whatif::sim::money::Prices;
 use crate::whatif::sim::outcome::outcome;
-use crate::whatif::sim::simulator::{Priced, SimulatedRun, Simulator};
+use crate::whatif::sim::simulator::{Extra, Priced, SimulatedRun, Simulator};
 use crate::whatif::sim::sizes::{BlockSizes, Estimator, SizeRules};
+use crate::whatif::sim::view::ExtraCall;
 
 const POLICIES: [&str; 6] = ["prompt-cache", "compaction", "history-trim", "tool-filter", "pick-tools", "all"];
 
@@ -420,4 +421,10 @@ fn a_request_of_a_run_takes_little_room_and_loses_its_price_beside_one_without()
     let (with, without) = (run(&cost), run(&cost.unpriced(&spent)));
     let alike = SimulatedRun::priced_alike(&[&with, &without]);
     assert!(alike.iter().all(|run| run.total() == without.total()));
+    // A call beside it is told without money as well, beside another one with it.
+    let beside = |request| Extra { request, call: ExtraCall::default(), spent, cost };
+    let with = SimulatedRun { extra: vec![beside(5), beside(9)], ..with };
+    let alike = SimulatedRun::priced_alike(&[&with, &without]);
+    let told: Vec<Extra> = alike[0].extra().collect();
+    assert_eq!(told, [Extra { cost: cost.unpriced(&spent), ..beside(5) }, beside(9)]);
 }
