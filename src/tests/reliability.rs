@@ -162,6 +162,54 @@ fn any_fault_while_timelines_are_read_leaves_the_right_answer_or_a_message() {
     sweep(&["replay", "--policy", "prompt-cache"]).expect(50);
 }
 
+/// Rows are what is left of a log once it is gone: the disk may refuse its timeline.
+#[test]
+fn rows_are_kept_where_timelines_are_not() {
+    let asked = ["cost"];
+    let mut refused = 0;
+    for (step, error) in [(WriteStep::Create, EACCES), (WriteStep::Write, ENOSPC), (WriteStep::Sync, EIO)] {
+        for nth in 0.. {
+            let home = Home::new();
+            home.write(LOG, session("one", 8));
+            home.write(".claude/projects/-home-u-p/two.jsonl", session("two", 4));
+            let fault = Fault::new(&home.path(""), step, nth, false, error);
+            let outcome = home.run(&[&asked[..], &["--json"]].concat());
+            let has_struck = fault.has_struck();
+            drop(fault);
+            if !has_struck {
+                break;
+            }
+            if outcome.out.contains("the timelines were not stored") {
+                refused += 1;
+                fs::remove_file(home.path(LOG)).unwrap();
+                let calls = home.json(&["mine", "tools"]);
+                assert_eq!(calls["inputs"]["kept_after_deletion"], 1, "{step:?} {nth}: {calls:#}");
+            }
+        }
+    }
+    assert!(refused > 2, "{refused}");
+}
+
+#[test]
+fn what_a_killed_run_left_goes_before_the_next_one_writes() {
+    let home = Home::new();
+    home.write(LOG, session("one", 8));
+    home.json(&["cost"]);
+    let left = home.lake().join("0123456789abcdef0123456789abcdef.tmp");
+    fs::write(&left, "half a file").unwrap();
+    append(&home, &session("two", 4));
+    let reader = Lake::open(&home.lake()).unwrap();
+    home.json(&["cost"]);
+    assert!(left.exists(), "somebody may be writing it");
+    drop(reader);
+    append(&home, &session("three", 4));
+    // Every write fails: there was no room beside it.
+    let fault = Fault::new(&home.lake(), WriteStep::Write, 0, true, ENOSPC);
+    home.json(&["cost"]);
+    drop(fault);
+    assert!(!left.exists());
+}
+
 /// Arguments are kept nowhere: logs are read for them each time.
 #[test]
 fn any_fault_while_arguments_are_checked_leaves_the_right_answer_or_a_message() {
