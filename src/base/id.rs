@@ -9,6 +9,7 @@
 use std::fmt;
 use std::hash::{BuildHasherDefault, Hash, Hasher};
 
+use serde::de::Visitor;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use sha2::{Digest, Sha256};
 
@@ -51,12 +52,11 @@ impl Id {
 
     /// Reads what [`fmt::Display`] wrote: 32 hex digits.
     pub fn from_hex(text: &str) -> Option<Self> {
-        if text.len() != 32 || !text.is_ascii() {
-            return None;
-        }
+        let digits: &[u8; 32] = text.as_bytes().try_into().ok()?;
+        let digit = |digit: u8| char::from(digit).to_digit(16).map(|digit| digit as u8);
         let mut out = [0; 16];
-        for (byte, pair) in out.iter_mut().zip(text.as_bytes().chunks(2)) {
-            *byte = u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok()?;
+        for (byte, pair) in out.iter_mut().zip(digits.chunks_exact(2)) {
+            *byte = digit(pair[0])? << 4 | digit(pair[1])?;
         }
         Some(Self(out))
     }
@@ -70,8 +70,22 @@ impl Serialize for Id {
 
 impl<'de> Deserialize<'de> for Id {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        let text = String::deserialize(from)?;
-        Self::from_hex(&text).ok_or_else(|| serde::de::Error::custom("an id is malformed"))
+        from.deserialize_str(IdText)
+    }
+}
+
+/// An id where it stands: manifests hold several for every file.
+struct IdText;
+
+impl Visitor<'_> for IdText {
+    type Value = Id;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an id")
+    }
+
+    fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<Id, E> {
+        Id::from_hex(text).ok_or_else(|| E::custom("an id is malformed"))
     }
 }
 

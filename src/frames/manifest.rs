@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
 
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde::{Deserialize, Serialize, Serializer};
 use smallvec::SmallVec;
 
 use crate::base::damage::Damage;
@@ -178,7 +178,7 @@ pub struct LakeSegment {
 }
 
 /// The table of contents.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Manifest {
     /// [`crate::base::seal::Seal::check`] of the secret that sealed the lake.
     pub sealed_by: u64,
@@ -195,22 +195,13 @@ pub struct Manifest {
     /// Names of the tools of MCP servers that were called, so that their pseudonyms in telemetry can be read.
     pub mcp_tools: BTreeSet<String>,
     /// Sources by key.
-    #[serde(with = "by_key")]
+    #[serde(serialize_with = "by_key")]
     pub sources: BTreeMap<Id, StoredSource>,
 }
 
 /// Sources name their keys themselves.
-mod by_key {
-    use super::{BTreeMap, Deserialize, Deserializer, Id, Serializer, StoredSource};
-
-    pub(super) fn serialize<S: Serializer>(sources: &BTreeMap<Id, StoredSource>, to: S) -> Result<S::Ok, S::Error> {
-        to.collect_seq(sources.values())
-    }
-
-    pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<BTreeMap<Id, StoredSource>, D::Error> {
-        let sources = Vec::<StoredSource>::deserialize(from)?;
-        Ok(sources.into_iter().map(|source| (source.key, source)).collect())
-    }
+fn by_key<S: Serializer>(sources: &BTreeMap<Id, StoredSource>, to: S) -> Result<S::Ok, S::Error> {
+    to.collect_seq(sources.values())
 }
 
 /// Why a manifest was not used.
@@ -246,19 +237,26 @@ impl Manifest {
     /// Reads what [`Manifest::to_json`] wrote.
     pub fn parse(text: &[u8]) -> Result<Self, Unusable> {
         let broken = |why: &str| Unusable::Broken(format!("{FILE_NAME}: {why}"));
+        let whole = || {
+            let end = text.iter().position(|b| *b == b'\n').ok_or_else(|| broken("it breaks off"))?;
+            let (body, sum) = text.split_at(end);
+            if sum != checksum_line(body) {
+                return Err(broken("its checksum does not fit"));
+            }
+            serde_json::from_slice::<ManifestText>(body).map_err(|cause| broken(&cause.to_string()))
+        };
+        let read = whole();
         // Another schema may look different: its version decides before the rest is called broken.
-        let mut values = serde_json::Deserializer::from_slice(text).into_iter::<ManifestHead<String>>();
-        match values.next() {
-            Some(Ok(ManifestHead { schema, .. })) if schema > SCHEMA_VERSION => return Err(Unusable::Newer),
-            Some(Ok(ManifestHead { schema, .. })) if schema < SCHEMA_VERSION => return Err(Unusable::Older),
-            Some(Ok(found)) if found.is_later() => return Err(Unusable::Newer),
-            _ => {}
+        let head = match &read {
+            Ok(ManifestText { schema, tables, .. }) => Some(ManifestHead { schema: *schema, tables: tables.clone() }),
+            Err(_) => serde_json::Deserializer::from_slice(text).into_iter().next().and_then(Result::ok),
+        };
+        match head {
+            Some(ManifestHead { schema, .. }) if schema > SCHEMA_VERSION => Err(Unusable::Newer),
+            Some(ManifestHead { schema, .. }) if schema < SCHEMA_VERSION => Err(Unusable::Older),
+            Some(found) if found.is_later() => Err(Unusable::Newer),
+            _ => read.map(Self::from),
         }
-        let (body, sum) = text.split_at(text.iter().position(|b| *b == b'\n').ok_or_else(|| broken("it breaks off"))?);
-        if sum != checksum_line(body) {
-            return Err(broken("its checksum does not fit"));
-        }
-        serde_json::from_slice(body).map_err(|cause| broken(&cause.to_string()))
     }
 
     /// The manifest as it stands in the file: a line of JSON and one with its checksum.
@@ -309,6 +307,31 @@ impl ManifestHead<String> {
     /// Whether some table was written by a later devboy.
     fn is_later(&self) -> bool {
         versions().any(|(table, version)| self.tables.get(table).is_some_and(|written| *written > version))
+    }
+}
+
+/// A manifest as it is read: in one go, since it may be long.
+#[derive(Deserialize)]
+struct ManifestText {
+    schema: u32,
+    #[serde(default)]
+    tables: BTreeMap<String, u32>,
+    sealed_by: u64,
+    next_source: u32,
+    next_segment: u32,
+    segments: Vec<LakeSegment>,
+    body_segments: Vec<LakeSegment>,
+    timeline_segments: Vec<LakeSegment>,
+    mcp_tools: BTreeSet<String>,
+    sources: Vec<StoredSource>,
+}
+
+impl From<ManifestText> for Manifest {
+    fn from(text: ManifestText) -> Self {
+        let ManifestText { sealed_by, next_source, next_segment, segments, .. } = text;
+        let ManifestText { body_segments, timeline_segments, mcp_tools, sources, .. } = text;
+        let sources = sources.into_iter().map(|source| (source.key, source)).collect();
+        Self { sealed_by, next_source, next_segment, segments, body_segments, timeline_segments, mcp_tools, sources }
     }
 }
 

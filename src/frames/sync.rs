@@ -10,7 +10,7 @@ use rayon::prelude::*;
 
 use crate::base::damage::Reason;
 use crate::base::error::{Error, Result};
-use crate::base::id::Id;
+use crate::base::id::{Id, IdSet};
 use crate::base::names::Names;
 use crate::base::progress::ProgressLine;
 use crate::base::unpack::Packing;
@@ -458,14 +458,14 @@ impl FilePlan<'_> {
 /// one of these is in doubt, all of its content decides.
 fn plan<'a>(scope: &SyncScope<'a>, stored: &mut StoredFiles, without_lake: bool, tier: u8) -> Vec<FilePlan<'a>> {
     let files: Vec<(&LogFile, Id)> = scope.listing.files.iter().map(|file| (file, source_key(file))).collect();
-    let mut gone = stored.gone(scope);
+    let mut gone = stored.gone(scope, &files);
     let gone_bytes: BTreeSet<u64> = gone.keys().map(|(_, bytes)| *bytes).collect();
     let mut moved = |stored: &mut StoredFiles, content: Id, bytes: u64| {
         let key = gone.get_mut(&(content, bytes))?.pop()?;
         stored.sources.remove(&key)
     };
     let digests = digests(scope, &files, stored, &gone_bytes, without_lake);
-    let mut plans = Vec::new();
+    let (mut plans, mut last) = (Vec::with_capacity(files.len()), None);
     for ((file, key), digest) in files.into_iter().zip(digests) {
         let (digest, failure) = match digest.transpose() {
             Ok(digest) => (digest, None),
@@ -492,7 +492,12 @@ fn plan<'a>(scope: &SyncScope<'a>, stored: &mut StoredFiles, without_lake: bool,
         };
         let same = known.as_ref().map_or(Id::NONE, |known| known.content);
         let content = digest.map_or(same, |digest| digest.whole);
-        let directory = Id::pseudonym(slug(&file.directory).as_bytes());
+        // Files come directory by directory.
+        let directory = match last {
+            Some((name, directory)) if Arc::ptr_eq(name, &file.directory) => directory,
+            _ => Id::pseudonym(slug(&file.directory).as_bytes()),
+        };
+        last = Some((&file.directory, directory));
         let named = !without_lake && content == Id::NONE;
         let roots = scope.roots[file.root];
         plans.push(FilePlan { key, roots, directory, file, known, content, named, fate, failure });
@@ -744,11 +749,11 @@ impl StoredFiles {
     /// outside of the roots of this run is not gone, and nothing is where a place cannot be looked into; one that is not there any
     /// more may have been moved as a whole. What was once found under one of its roots is gone from there, whatever folders of it
     /// were asked about as well.
-    fn gone(&self, scope: &SyncScope<'_>) -> BTreeMap<(Id, u64), Vec<Id>> {
+    fn gone(&self, scope: &SyncScope<'_>, files: &[(&LogFile, Id)]) -> BTreeMap<(Id, u64), Vec<Id>> {
         if !scope.listing.unreadable.is_empty() {
             return BTreeMap::new();
         }
-        let listed: BTreeSet<Id> = scope.listing.files.iter().map(source_key).collect();
+        let listed: IdSet<Id> = files.iter().map(|(_, key)| *key).collect();
         let is_gone =
             |known: &&StoredSource| !listed.contains(&known.key) && scope.is_ours(known) && known.content.is_some();
         let mut gone: BTreeMap<(Id, u64), Vec<Id>> = BTreeMap::new();
@@ -760,7 +765,7 @@ impl StoredFiles {
 
     /// Sources of these roots that are no longer on disk.
     fn kept(&self, scope: &SyncScope<'_>, plans: &[FilePlan<'_>]) -> Vec<StoredSource> {
-        let listed: BTreeSet<Id> = plans.iter().map(|plan| plan.key).collect();
+        let listed: IdSet<Id> = plans.iter().map(|plan| plan.key).collect();
         let ours = |known: &&StoredSource| !listed.contains(&known.key) && scope.is_ours(known);
         self.sources.values().filter(ours).cloned().collect()
     }
