@@ -166,69 +166,85 @@ impl Part {
     /// Gives all that refers to rows their numbers in the whole.
     fn renumber(&mut self) {
         let Self { from, begins, goes, words } = self;
-        let words = *words;
-        let own = |session: usize, table: Table, row: &mut u32| {
-            *row = goes[session][table as usize] + (*row - begins[session][table as usize]);
-        };
-        // A row of any session, if it is one.
-        let any = |table: Table, row: &mut u32| {
-            if *row != NONE {
-                let behind = begins.partition_point(|begin| begin[table as usize] <= *row);
-                own(behind.saturating_sub(1), table, row);
+        let numbers = NewNumbers { begins, goes };
+        (0..goes.len()).for_each(|session| numbers.give_session(session, from));
+        for row in &mut from.utterances {
+            for range in [&mut row.terms, &mut row.words] {
+                *range = range.start + *words..range.end + *words;
             }
-        };
-        let both = |rows: &mut Range<u32>, one: &dyn Fn(&mut u32)| {
-            one(&mut rows.start);
-            one(&mut rows.end);
-        };
-        for session in 0..goes.len() {
-            let rows =
-                |table: Table| begins[session][table as usize] as usize..begins[session + 1][table as usize] as usize;
-            let own = |table: Table, row: &mut u32| own(session, table, row);
-            let range = |table: Table, rows: &mut Range<u32>| both(rows, &|row| own(table, row));
-            for row in &mut from.chains[rows(Table::Chains)] {
-                own(Table::Sessions, &mut row.session);
-                range(Table::Requests, &mut row.requests);
-                range(Table::Segments, &mut row.segments);
-            }
-            for row in &mut from.segments[rows(Table::Segments)] {
-                own(Table::Chains, &mut row.chain);
-                range(Table::Requests, &mut row.requests);
-                any(Table::Requests, &mut row.after);
-            }
-            for row in &mut from.requests[rows(Table::Requests)] {
-                own(Table::Chains, &mut row.chain);
-                own(Table::Segments, &mut row.segment);
-                range(Table::Blocks, &mut row.inputs);
-                range(Table::Blocks, &mut row.outputs);
-            }
-            for row in &mut from.calls[rows(Table::Calls)] {
-                own(Table::Blocks, &mut row.asked);
-                any(Table::Blocks, &mut row.answered);
-            }
-            for row in &mut from.boundaries[rows(Table::Boundaries)] {
-                own(Table::Chains, &mut row.chain);
-                own(Table::Requests, &mut row.request);
-                any(Table::Blocks, &mut row.summary);
-            }
-            for row in &mut from.clearings[rows(Table::Clearings)] {
-                own(Table::Chains, &mut row.chain);
-                own(Table::Requests, &mut row.request);
-            }
-            for row in &mut from.references[rows(Table::References)] {
-                own(Table::Requests, &mut row.request);
-                any(Table::Calls, &mut row.call);
-                range(Table::Sources, &mut row.sources);
-            }
-            for row in &mut from.utterances[rows(Table::Utterances)] {
-                own(Table::Blocks, &mut row.block);
-                both(&mut row.terms, &|word| *word += words);
-                both(&mut row.words, &|word| *word += words);
-            }
-            from.added[rows(Table::Added)].iter_mut().for_each(|row| own(Table::Requests, &mut row.with));
         }
-        from.blocks.iter_mut().for_each(|row| any(Table::Calls, &mut row.call));
-        from.sources.iter_mut().for_each(|row| any(Table::Blocks, &mut row.block));
+        from.blocks.iter_mut().for_each(|row| numbers.give(Table::Calls, &mut row.call));
+        from.sources.iter_mut().for_each(|row| numbers.give(Table::Blocks, &mut row.block));
+    }
+}
+
+/// What the rows of a part are in the whole.
+struct NewNumbers<'p> {
+    begins: &'p [Places],
+    goes: &'p [Places],
+}
+
+impl NewNumbers<'_> {
+    /// To a row of a session, or the end of its rows.
+    fn give_own(&self, session: usize, table: Table, row: &mut u32) {
+        *row = self.goes[session][table as usize] + (*row - self.begins[session][table as usize]);
+    }
+
+    fn give_range(&self, session: usize, table: Table, rows: &mut Range<u32>) {
+        self.give_own(session, table, &mut rows.start);
+        self.give_own(session, table, &mut rows.end);
+    }
+
+    /// To a row of any session, if it is one.
+    fn give(&self, table: Table, row: &mut u32) {
+        if *row != NONE {
+            let behind = self.begins.partition_point(|begin| begin[table as usize] <= *row);
+            self.give_own(behind.saturating_sub(1), table, row);
+        }
+    }
+
+    /// To all that refers to rows of its own session.
+    fn give_session(&self, session: usize, from: &mut Timeline) {
+        let [start, end] = [session, session + 1].map(|session| &self.begins[session]);
+        let rows = |table: Table| start[table as usize] as usize..end[table as usize] as usize;
+        let own = |table: Table, row: &mut u32| self.give_own(session, table, row);
+        let range = |table: Table, rows: &mut Range<u32>| self.give_range(session, table, rows);
+        for row in &mut from.chains[rows(Table::Chains)] {
+            own(Table::Sessions, &mut row.session);
+            range(Table::Requests, &mut row.requests);
+            range(Table::Segments, &mut row.segments);
+        }
+        for row in &mut from.segments[rows(Table::Segments)] {
+            own(Table::Chains, &mut row.chain);
+            range(Table::Requests, &mut row.requests);
+            self.give(Table::Requests, &mut row.after);
+        }
+        for row in &mut from.requests[rows(Table::Requests)] {
+            own(Table::Chains, &mut row.chain);
+            own(Table::Segments, &mut row.segment);
+            range(Table::Blocks, &mut row.inputs);
+            range(Table::Blocks, &mut row.outputs);
+        }
+        for row in &mut from.calls[rows(Table::Calls)] {
+            own(Table::Blocks, &mut row.asked);
+            self.give(Table::Blocks, &mut row.answered);
+        }
+        for row in &mut from.boundaries[rows(Table::Boundaries)] {
+            own(Table::Chains, &mut row.chain);
+            own(Table::Requests, &mut row.request);
+            self.give(Table::Blocks, &mut row.summary);
+        }
+        for row in &mut from.clearings[rows(Table::Clearings)] {
+            own(Table::Chains, &mut row.chain);
+            own(Table::Requests, &mut row.request);
+        }
+        for row in &mut from.references[rows(Table::References)] {
+            own(Table::Requests, &mut row.request);
+            self.give(Table::Calls, &mut row.call);
+            range(Table::Sources, &mut row.sources);
+        }
+        from.utterances[rows(Table::Utterances)].iter_mut().for_each(|row| own(Table::Blocks, &mut row.block));
+        from.added[rows(Table::Added)].iter_mut().for_each(|row| own(Table::Requests, &mut row.with));
     }
 }
 
