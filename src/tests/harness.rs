@@ -33,7 +33,7 @@ impl std::io::Write for ClosedPipe {
     }
 }
 
-/// A terminal, to which both streams are connected.
+/// A terminal or file, to which both streams are connected.
 #[derive(Clone, Default)]
 struct Screen(std::rc::Rc<std::cell::RefCell<Vec<u8>>>);
 
@@ -138,9 +138,18 @@ impl Home {
 
     /// What stands on a terminal of so many columns when a command has ended well.
     pub fn on_a_terminal(&self, arguments: &[&str], width: u16) -> String {
+        self.in_one_stream(arguments, (Some(width), true))
+    }
+
+    /// What a command that ends well prints where both of its streams go to one place that is no terminal.
+    pub fn in_one_file(&self, arguments: &[&str]) -> String {
+        self.in_one_stream(arguments, (None, false))
+    }
+
+    fn in_one_stream(&self, arguments: &[&str], terminal: (Option<u16>, bool)) -> String {
         let screen = Screen::default();
         let (mut out, mut err) = (screen.clone(), screen.clone());
-        let exit = self.run_in(arguments, b"", (Some(width), true), &mut out, &mut err);
+        let exit = self.run_in(arguments, b"", terminal, &mut out, &mut err);
         let text = String::from_utf8(screen.0.take()).unwrap();
         assert_eq!(exit, Exit::Done, "{text}");
         text.replace(self.dir.path().to_str().unwrap(), "~")

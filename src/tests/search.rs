@@ -193,3 +193,18 @@ fn without_a_step_the_columns_are_written() {
     let told = home.run(&["tune", "search", "--dry-run", "-q", "--input-dir", &logs]).out;
     assert!(told.contains(", none saves enough in the ") && told.contains(" to be judged on the "), "{told}");
 }
+
+/// Whatever reads both streams, notes included, reads the answer first.
+#[test]
+fn every_command_that_tunes_answers_before_it_notes() {
+    let home = Home::new();
+    write_fresh(&home, 0..12);
+    home.write("logs/projects/p/broken.jsonl", "no json\n");
+    let logs = home.path("logs").display().to_string();
+    for command in ["search", "from-claude-logs", "analyze --from-claude-logs", "claude-settings", "backtest"] {
+        let words = command.split(' ').chain(["--input-dir", &logs, "--no-lake"]);
+        let dry = (command != "backtest").then_some("--dry-run");
+        let text = home.in_one_file(&["tune"].into_iter().chain(words).chain(dry).collect::<Vec<_>>());
+        assert!(!text.starts_with('#') && text.contains("\n# malformed lines: "), "{command}: {text}");
+    }
+}

@@ -67,12 +67,9 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     let of_client = of_client(&mut input, context)?;
     let settled = settle(&view, &precedence, search::findings(&found, &view)?);
     let proposal = Proposal::new(&file, settled, &Annotations::load(&input.data)?)?;
-    input.tell(&args.asked.output, context)?;
-    if !args.asked.output.quiet {
-        warn_unknown(&file, context)?;
-    }
     let answer = writing::answer(&args.write, &file, &proposal, &search::sentence(&found, &reaches.chosen().name));
-    context.show(|context| show(args, (&found, &of_client), (&proposal, &answer), (&reaches, &input), context))?;
+    context
+        .show(|context| show(args, (&found, &of_client), (&file, &proposal, &answer), (&reaches, &input), context))?;
     let calls = input.overview()?;
     let inputs = window::inputs("logs", calls.calls, calls.sessions, &input.window);
     let settled = SettledProposal {
@@ -149,10 +146,15 @@ fn of_client(input: &mut Input, context: &Context<'_>) -> Result<Vec<claude::Cho
 fn show(
     args: &Args,
     (found, of_client): (&Search, &[claude::ChosenValue]),
-    (proposal, answer): (&Proposal, &str),
+    (file, proposal, answer): (&SettingsFile, &Proposal, &str),
     (reaches, input): (&Reaches, &Input),
     context: &mut Context<'_>,
 ) -> Result<()> {
+    writing::tell_first(&args.asked.output, answer, true, context)?;
+    input.tell(&args.asked.output, context)?;
+    if !args.asked.output.quiet {
+        warn_unknown(file, context)?;
+    }
     let form = args.asked.output.form();
     if form == TableFormat::Json {
         let fields = input.fields(json!({
@@ -169,7 +171,6 @@ fn show(
         return search::steps(found).write(context.out, form, context.width);
     }
     let tables = search::tables(found, args.write.explain);
-    writeln!(context.out, "{}", form.sentence(answer))?;
     if !of_client.is_empty() {
         writeln!(context.out, "What Claude Code's own settings would bring is in the last table.")?;
     }
