@@ -1090,6 +1090,11 @@ fn a_lever_is_known_from_its_version_on_and_within_its_bounds() {
     for (version, is_known) in [
         ("2.1.242", false),
         ("2.1.243", true),
+        ("2.1.243 (Claude Code)", true),
+        ("2.1.243+build.7", true),
+        ("2.1.243-beta.1", false),
+        ("2.1.243 beta", false),
+        ("2.1.244-beta.1", true),
         ("2.2", true),
         ("2.1.99", false),
         ("3.0.0-beta.1", true),

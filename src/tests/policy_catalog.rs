@@ -6,7 +6,7 @@ use crate::base::data::fitting;
 use crate::base::unpack::Packing;
 use crate::logs::definitions::{Quote, read_all};
 use crate::logs::read::Job;
-use crate::settings::claude::levers::numbers;
+use crate::settings::claude::version::ClientVersion;
 use crate::tests::log_builder::{agent_progress, answers, asks, log, user};
 use crate::whatif::arg_check::outcome::Provider;
 use crate::whatif::catalog::read::{DefinitionShape, Spec, attached, definitions, quoted};
@@ -252,7 +252,7 @@ fn the_shipped_catalog_holds_and_its_sizes_do_not_count() {
         assert!(definition.schema.is_some() && !definition.description.is_empty(), "{name}");
     }
     let grep = |version: &str| {
-        let version = numbers(version);
+        let version = ClientVersion::parse(version);
         catalog.definitions.iter().filter(|tool| tool.name == "Grep" && tool.is_in(version.as_ref())).count()
     };
     assert_eq!((grep("1.0.43"), grep("1.0.51"), grep("2.1.217")), (1, 1, 1));
@@ -260,8 +260,9 @@ fn the_shipped_catalog_holds_and_its_sizes_do_not_count() {
 
 #[test]
 fn versions_are_compared_as_numbers() {
-    let version = |text| numbers(text).unwrap();
+    let version = |text| ClientVersion::parse(text).unwrap();
     assert!(version("2.1.9") < version("2.1.30"));
     assert!(version("1.0.128") < version("2.0.5-dev"));
-    assert_eq!(numbers("newest"), None);
+    assert!(version("2.0.5-dev") < version("2.0.5") && version("2.0.4") < version("2.0.5-dev"));
+    assert_eq!(ClientVersion::parse("newest"), None);
 }

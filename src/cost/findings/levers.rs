@@ -7,7 +7,8 @@ use serde_json::{Value, json};
 
 use crate::cost::findings::search::BillFinding;
 use crate::cost::findings::{Advice, BillEvidence, Case};
-use crate::settings::claude::levers::{Lever, LeverPlace, LeverUse, Levers, numbers};
+use crate::settings::claude::levers::{Lever, LeverPlace, LeverUse, Levers};
+use crate::settings::claude::version::ClientVersion;
 use crate::whatif::client::thresholds::{Versions, deciding, known};
 
 /// Where it is set for all projects of a person (whoever tells it knows the file), and for some.
@@ -72,8 +73,8 @@ pub struct Repair {
 
 impl Repair {
     fn is_in_all(&self, versions: &Versions) -> bool {
-        let Some(since) = numbers(&self.since) else { return false };
-        let has = |client: &String| numbers(client).is_some_and(|client| client >= since);
+        let Some(since) = ClientVersion::parse(&self.since) else { return false };
+        let has = |client: &String| ClientVersion::parse(client).is_some_and(|client| client >= since);
         !versions.is_empty() && versions.keys().all(has)
     }
 }

@@ -9,15 +9,12 @@ use crate::cost::findings::thresholds::OldVersions;
 use crate::cost::findings::{Advice, BillEvidence, Case, FindingBasis, MadeOf};
 use crate::logs::trace::{Millis, NO_TIME};
 use crate::report::numbers::percent;
-use crate::settings::claude::levers::numbers;
+use crate::settings::claude::version::ClientVersion;
 use crate::whatif::client::thresholds::Versions;
 use crate::whatif::prompt_cache::causes;
 use crate::whatif::sim::cells::{Drawn, SessionCosts};
 use crate::whatif::sim::cost::Cost;
 use crate::whatif::sim::figures::{RunBill, Sides};
-
-/// The numbers of a version, for comparing.
-type VersionNumbers = Vec<u64>;
 
 /// One case, if a version in use loses more than newer ones.
 pub fn cases(evidence: &BillEvidence<'_>) -> Vec<Case> {
@@ -30,8 +27,8 @@ pub fn cases(evidence: &BillEvidence<'_>) -> Vec<Case> {
 pub fn is_of_use(finding: &BillFinding, section: &OldVersions, versions: &Versions) -> bool {
     let last = versions.values().max().copied().unwrap_or_default();
     let late = versions.iter().filter(|(_, seen)| last.saturating_sub(**seen) <= section.in_use_days * DAY_MS);
-    let in_use: Vec<VersionNumbers> = late.filter_map(|(name, _)| numbers(name)).collect();
-    let mut told = finding.made_of.iter().filter_map(|made| numbers(made.names.first()?));
+    let in_use: Vec<ClientVersion> = late.filter_map(|(name, _)| ClientVersion::parse(name)).collect();
+    let mut told = finding.made_of.iter().filter_map(|made| ClientVersion::parse(made.names.first()?));
     finding.id != section.id || told.any(|version| in_use.contains(&version))
 }
 
@@ -52,7 +49,7 @@ struct VersionSum {
 }
 
 /// Every version whose requests have a price.
-fn seen(evidence: &BillEvidence<'_>, section: &OldVersions) -> BTreeMap<VersionNumbers, SeenVersion> {
+fn seen(evidence: &BillEvidence<'_>, section: &OldVersions) -> BTreeMap<ClientVersion, SeenVersion> {
     let timeline = &evidence.workload.timeline;
     let losses = causes::losses(evidence.simulator);
     let lost: BTreeMap<u32, Cost> = losses
@@ -60,10 +57,10 @@ fn seen(evidence: &BillEvidence<'_>, section: &OldVersions) -> BTreeMap<VersionN
         .filter(|loss| section.causes.contains(&loss.cause))
         .map(|loss| (loss.request, loss.sum.cost_lost))
         .collect();
-    let mut versions: BTreeMap<VersionNumbers, SeenVersion> = BTreeMap::new();
+    let mut versions: BTreeMap<ClientVersion, SeenVersion> = BTreeMap::new();
     for (index, request) in timeline.counted().filter(|(_, one)| one.context() > 0) {
         let name = timeline.names.text(request.version);
-        let Some(version) = numbers(name) else { continue };
+        let Some(version) = ClientVersion::parse(name) else { continue };
         let cost = evidence.simulator.tariff.of(request, &evidence.simulator.billed(request));
         if cost.unpriced_tokens > 0 {
             continue;
@@ -99,7 +96,7 @@ fn share<'s>(evidence: &BillEvidence<'_>, versions: impl Iterator<Item = &'s See
 fn case(
     evidence: &BillEvidence<'_>,
     section: &OldVersions,
-    versions: &BTreeMap<VersionNumbers, SeenVersion>,
+    versions: &BTreeMap<ClientVersion, SeenVersion>,
 ) -> Option<Case> {
     let (_, newest) = versions.last_key_value()?;
     let last = versions.values().map(|seen| seen.last).max()?;

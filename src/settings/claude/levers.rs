@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use crate::base::data::Data;
 use crate::base::error::{Error, Result};
 use crate::base::key_path::KeyPath;
+use crate::settings::claude::version::ClientVersion;
 
 /// The files that matter most, most first; others follow by name.
 const FIRST: [&str; 5] =
@@ -231,10 +232,12 @@ impl Lever {
 
     /// Whether a client of this version knows it. What is no version knows nothing.
     pub fn is_known_to(&self, version: &str) -> bool {
-        let (Some(version), Some(first)) = (numbers(version), self.first_version().and_then(numbers)) else {
+        let (Some(version), Some(first)) =
+            (ClientVersion::parse(version), self.first_version().and_then(ClientVersion::parse))
+        else {
             return false;
         };
-        let last = self.until.as_deref().and_then(numbers);
+        let last = self.until.as_deref().and_then(ClientVersion::parse);
         first <= version && last.is_none_or(|last| version <= last)
     }
 
@@ -345,10 +348,4 @@ impl Lever {
         };
         self.until.as_ref().map_or(first.clone(), |until| format!("{first}, up to {until}"))
     }
-}
-
-/// The numbers of a version: `2.1.243` of "2.1.243" and of "2.1.243-beta.1".
-pub fn numbers(version: &str) -> Option<Vec<u64>> {
-    let core = version.split(['-', '+', ' ']).next()?;
-    core.split('.').map(|part| part.parse().ok()).collect()
 }

@@ -20,7 +20,7 @@ use crate::frames::input::{Input, missing};
 use crate::logs::call_texts::CallKey;
 use crate::logs::read::Failure;
 use crate::logs::{call_texts, window};
-use crate::settings::claude::levers::numbers;
+use crate::settings::claude::version::ClientVersion;
 use crate::whatif::arg_check::coercion::value;
 use crate::whatif::arg_check::outcome::{
     ArgCheck, ArgClass, PROVIDER_TITLE, Truth, classes, errors, formulas, headline, provider, summary,
@@ -196,7 +196,7 @@ impl Checker {
 
     /// The definition in force; where none covers the version, the newest.
     fn entry(&self, tool: &str, version: Option<&str>) -> Option<&CheckedTool> {
-        let version = version.and_then(numbers);
+        let version = version.and_then(ClientVersion::parse);
         let entries = self.tools.get(tool)?;
         entries.iter().rfind(|entry| entry.definition.is_in(version.as_ref())).or(entries.last())
     }

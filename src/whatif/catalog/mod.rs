@@ -13,6 +13,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use crate::base::error::{Error, Result};
+use crate::settings::claude::version::ClientVersion;
 use crate::whatif::arg_check::outcome::{Provider, ProviderSizes, ShapedTool};
 use crate::whatif::catalog::read::{DefinitionShape, Spec, provider_walk};
 
@@ -47,9 +48,9 @@ pub struct ToolDefinition {
     /// MCP: `destructiveHint`.
     pub destructive: Option<bool>,
     /// First client version with this definition.
-    pub since: Option<Vec<u64>>,
+    pub since: Option<ClientVersion>,
     /// First client version without it.
-    pub until: Option<Vec<u64>>,
+    pub until: Option<ClientVersion>,
     /// Whether its text is what a client sends, so that its size counts.
     pub is_real: bool,
     /// Index into [`Catalog::files`].
@@ -58,7 +59,7 @@ pub struct ToolDefinition {
 
 impl ToolDefinition {
     /// Whether a client of this version has it; unknown versions count as the newest.
-    pub fn is_in(&self, version: Option<&Vec<u64>>) -> bool {
+    pub fn is_in(&self, version: Option<&ClientVersion>) -> bool {
         let Some(version) = version else { return self.until.is_none() };
         self.since.as_ref().is_none_or(|since| version >= since)
             && self.until.as_ref().is_none_or(|until| version < until)

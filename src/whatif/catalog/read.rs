@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 
 use crate::base::data::typed;
 use crate::base::error::{Error, Result};
-use crate::settings::claude::levers::numbers;
+use crate::settings::claude::version::ClientVersion;
 use crate::whatif::catalog::ToolDefinition;
 
 /// How calls name tools of MCP servers: this, the server, `__`, the tool.
@@ -202,8 +202,8 @@ fn described(name: &str, body: &Map<String, Value>, schema: Option<Value>) -> To
         safe: body.get("safe").and_then(Value::as_bool),
         read_only: hint("readOnlyHint"),
         destructive: hint("destructiveHint"),
-        since: text("since").and_then(numbers),
-        until: text("until").and_then(numbers),
+        since: text("since").and_then(ClientVersion::parse),
+        until: text("until").and_then(ClientVersion::parse),
         is_real: true,
         file: 0,
     }
