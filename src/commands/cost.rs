@@ -54,6 +54,8 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<()> {
     let is_redacted = args.redact || args.asked.output.is_shared();
     let names = ShownNames::of(labels(), is_redacted, input);
     let (short, full) = (|label: &Label| names.short(label), |label: &Label| names.full(label));
+    let price = logs.workload.prices.web_search.as_ref();
+    let searches = price.map(|price| web_searches(&logs.workload.timeline, price)).unwrap_or_default();
     input.tell(&args.asked.output, context)?;
     let top = if args.all { found.rows.len() } else { args.top as usize };
     match form {
@@ -62,15 +64,16 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<()> {
                 "by": found.keys.iter().map(|key| key.into_str()).collect::<Vec<_>>(),
                 "summary": summary,
                 "total": tables::json(&found.total),
+                "web_searches": searches.0,
+                "web_searches_nano_usd": searches.1,
                 "rows": table::json(&tables::listing(&found, &full)),
             });
             input.write_json("cost", own, (&args.asked.output, is_redacted), context)?;
         }
         TableFormat::Csv => table::table(&tables::listing(&found, &full)).write(context.out, TableFormat::Csv, None)?,
         form => {
-            let searches = logs.workload.prices.web_search.as_ref();
-            let searches = searches.and_then(|price| web_searches_words(web_searches(&logs.workload.timeline, price)));
-            let searches = searches.map(|words| format!("Not in the bill: {words}, billed by number."));
+            let searches =
+                web_searches_words(searches).map(|words| format!("Not in the bill: {words}, billed by number."));
             for line in summary.lines().into_iter().chain(searches) {
                 let width = context.width.filter(|_| form == TableFormat::Table);
                 write!(context.out, "{}", paragraph("", &form.sentence(&line), width))?;

@@ -15,7 +15,6 @@ use crate::whatif::sim::cost::{Cost, Total};
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct Summary {
     /// When the first and the last request were sent; none without a time.
-    #[serde(skip)]
     pub span_ms: Option<(Millis, Millis)>,
     /// Requests, tokens, cost.
     pub bill: Total,
