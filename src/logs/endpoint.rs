@@ -53,7 +53,7 @@ struct Lists {
     one_class: BTreeMap<String, Vec<String>>,
     class_per_word: BTreeMap<String, Vec<String>>,
     passed_over: BTreeSet<String>,
-    passed_on: BTreeSet<String>,
+    passed_on: BTreeMap<String, Vec<String>>,
     wrappers: BTreeMap<String, Options>,
     git_options_with_value: BTreeSet<String>,
     git_commands: Vec<String>,
@@ -78,7 +78,7 @@ pub struct Endpoints {
     programs: BTreeMap<String, String>,
     passed_over: BTreeSet<String>,
     /// Programs that show what comes through a pipe and nothing of their own.
-    passed_on: BTreeSet<String>,
+    passed_on: BTreeMap<String, Vec<String>>,
     wrappers: BTreeMap<String, Options>,
     git_options_with_value: BTreeSet<String>,
     /// Class by command of git.
@@ -151,7 +151,8 @@ impl Endpoints {
             let Some(words) = self.unwrapped(&words) else { continue };
             let program = program_of(&words[0]);
             let is_silent = self.passed_over.contains(&*program) && !self.file_text.printers.contains(&*program);
-            let passes_on = commands.is_piped && self.passed_on.contains(&*program) && names_no_file(&words[1..]);
+            let counting = self.passed_on.get(&*program).filter(|_| commands.is_piped);
+            let passes_on = counting.is_some_and(|counting| names_no_file(&words[1..], counting));
             is_wholly = is_silent || passes_on || is_listed(self.program_class(&program, &words[1..]));
         }
         is_wholly
@@ -237,10 +238,11 @@ impl Options {
     }
 }
 
-/// Whether words behind a program are options alone, with the number of lines or bytes that one asks for.
-fn names_no_file(words: &[Word<'_>]) -> bool {
+/// Whether words behind a program are options alone, with the number that those of `counting` ask for.
+fn names_no_file(words: &[Word<'_>], counting: &[String]) -> bool {
     let is_count = |before: Option<&Word<'_>>, word: &Word<'_>| {
-        before.is_some_and(|option| matches!(&**option, "-n" | "-c")) && word.bytes().all(|byte| byte.is_ascii_digit())
+        before.is_some_and(|option| counting.iter().any(|known| known == option))
+            && word.bytes().all(|byte| byte.is_ascii_digit())
     };
     let befores = std::iter::once(None).chain(words.iter().map(Some));
     befores.zip(words).all(|(before, word)| word.starts_with(['-', '+']) || is_count(before, word))

@@ -225,6 +225,8 @@ fn keys_have_names_only_where_every_program_that_prints_has_keys_of_its_own() {
         ("gh pr view 1 | cat < /srv/private.json", "other names"),
         ("gh pr view 1 | cat <<< \"$(base64 -d /srv/private)\"", "other names"),
         ("gh pr view 1 | cat 2024", "other names"),
+        ("gh pr view 1 | cat -n 2024", "other names"),
+        ("gh pr view 1 | tail --lines 50", "secretkey"),
         ("gh pr view 1 && head -50", "other names"),
         ("gh auth status && echo \"$(cat /srv/private.json)\"", "other names"),
     ] {
