@@ -88,6 +88,8 @@ pub struct Update<'a> {
     pub next_source: u32,
     /// What was read; none if only the sources changed.
     pub news: Option<News<'a>>,
+    /// Timelines of it that are on disk.
+    pub timelines: Option<NewTimelines>,
 }
 
 /// What a run read.
@@ -396,16 +398,13 @@ impl Lake {
     }
 
     /// Writes what a run found out, if the lake is still the one it was found out about, and returns the lake as it is
-    /// then. `waiting` is called if another run is writing.
-    pub fn commit(
-        &self,
-        update: &Update<'_>,
-        timelines: Option<NewTimelines>,
-        waiting: &dyn Fn(),
-    ) -> Result<Self, Trouble> {
+    /// then. `waiting` is called if another run is writing. Timelines are taken out of the update: what is tried again is tried
+    /// without them.
+    pub fn commit(&self, update: &mut Update<'_>, waiting: &dyn Fn()) -> Result<Self, Trouble> {
         if update.news.is_none() && !self.is_mended && self.manifest.sources == *update.sources {
             return Ok(self.clone());
         }
+        let timelines = update.timelines.take();
         let own = timelines.as_ref().map(|some| some.path.clone());
         self.write(waiting, own.as_deref(), |base, next| {
             if base.stamp != self.stamp {

@@ -247,84 +247,140 @@ fn attempt(
     want: Want,
     writes: bool,
 ) -> std::result::Result<UpToDate, Trouble> {
-    let mut known = UpToDate::default();
     let mut stored = StoredFiles::of(lake);
     let plans = plan(scope, &mut stored, lake.is_none(), want.tier);
-    known.notes.extend(told_of_others(scope, &plans));
     let is_read = plans.iter().any(|plan| plan.job().is_some());
-    let tier = if is_read { reading_tier(scope, &plans, want) } else { want.tier };
-    let mut loaded = Loaded::default();
-    // Rows of what is read anew from its start would be in memory twice.
-    let anew: BTreeSet<u32> = plans.iter().filter_map(FilePlan::read_anew).collect();
-    let lake_of_rows = lake.filter(|_| want.rows || is_read);
-    load(scope, lake_of_rows, &mut loaded, &|number| !anew.contains(&number))?;
-    let lake_of_bodies = lake.filter(|_| (is_read || want.bodies) && tier != 0);
-    // What is read may quote what was known.
-    let only_quoted = want.only_quoted && !is_read;
-    let held = |lake: &Lake| lake.load_bodies(&encode::ids(), scope.maker.facts, only_quoted);
-    let held = lake_of_bodies.map(|lake| scope.pool.install(|| held(lake)));
-    let held = held.transpose()?.unwrap_or_default();
-    let tier = if is_read { tier_with(tier, &held) } else { tier };
-    let counted = held.iter().filter(|facts| facts.counted & tier == tier);
-    let analysis = AnalysisPool::new(tier, scope.params, counted.map(|facts| facts.body));
-    let takes_timelines = writes && is_read && scope.timeline_maker_of.is_some();
-    let timelines = lake.filter(|_| takes_timelines).and_then(Lake::begin_timelines);
-    let joined = Joined {
-        scope,
-        tier,
-        stored: &mut stored,
-        loaded: &mut loaded,
-        known: &mut known,
-        delta: Vec::new(),
-        timelines,
-    };
-    let (delta, timelines) = joined.read(&plans, &analysis);
-    let mut facts = analysis.finish();
-    if want.only_quoted && lake.is_none() {
-        scope.pool.install(|| keep_quoted(&mut facts));
-        allocator::give_back_small_blocks();
-    }
-    // What could not be read stands as it was known.
-    let stands = stored.sources.values().map(|source| source.number).filter(|number| anew.contains(number));
-    let stands: BTreeSet<u32> = stands.collect();
-    load(scope, lake.filter(|_| !stands.is_empty()), &mut loaded, &|number| stands.contains(&number))?;
-    let is_kept = match lake {
-        Some(lake) if writes => keep(lake, scope, &stored, (&delta, &facts, timelines), (&mut loaded, &mut known))?,
-        Some(_) => facts.is_empty(),
-        None => false,
-    };
+    let attempt = Attempt { scope, lake, want, writes, plans: &plans, is_read };
+    let mut known = UpToDate { notes: told_of_others(scope, &plans).into_iter().collect(), ..UpToDate::default() };
+    let mut loaded = attempt.load_rows()?;
+    let (tier, held) = attempt.load_bodies()?;
+    let read = attempt.read(tier, &held, (&mut stored, &mut loaded, &mut known));
+    attempt.load_unread(&stored, &mut loaded)?;
+    let (is_kept, facts) = attempt.keep(read, &stored, (&mut loaded, &mut known))?;
     known.is_stored = if writes { is_kept } else { lake.is_some() && !is_read };
     known.lake = known.lake.or_else(|| lake.cloned());
     // What was made for the first time and the lake keeps now is let go of until somebody asks: it may be most of what is in
     // memory.
-    if want.bodies || !is_kept || !held.is_empty() {
-        known.bodies = Some(with_known(facts, held));
-    } else {
-        drop(facts);
-    }
+    let stays = want.bodies || !is_kept || !held.is_empty();
+    known.bodies = stays.then(|| with_known(facts, held));
     if is_read {
         // What reading needed, and values that the lake keeps now.
         allocator::give_back_small_blocks();
     }
     known.loaded = (want.rows || is_read).then_some(loaded);
-    known.kept = match lake.filter(|lake| lake.is_foreign) {
-        Some(lake) => lake.manifest.sources.values().cloned().collect(),
-        None => stored.kept(scope, &plans),
-    };
+    known.kept = attempt.gone(&stored);
     Ok(known)
 }
 
-/// Adds the rows of some sources that the lake holds.
-fn load(
-    scope: &SyncScope<'_>,
-    lake: Option<&Lake>,
-    loaded: &mut Loaded,
-    is_wanted: &(dyn Fn(u32) -> bool + Sync),
-) -> std::result::Result<(), Trouble> {
-    let Some(lake) = lake else { return Ok(()) };
-    let rows = scope.pool.install(|| lake.load(&TABLES, &mut loaded.names, is_wanted))?;
-    loaded.rows.extend(rows);
-    Ok(())
+/// What an attempt goes by.
+struct Attempt<'a, 's> {
+    scope: &'a SyncScope<'s>,
+    lake: Option<&'a Lake>,
+    want: Want,
+    /// Whether the lake may be written.
+    writes: bool,
+    plans: &'a [FilePlan<'a>],
+    /// Whether any file is read.
+    is_read: bool,
+}
+
+/// What was read: new rows by source, new facts, and timelines that are on disk.
+type WhatIsNew = (Vec<NewRows>, Vec<BodyFacts>, Option<NewTimelines>);
+
+impl Attempt<'_, '_> {
+    /// The rows that the lake holds, if they are asked for or something is read beside them. Those of what is read anew from
+    /// its start would be in memory twice.
+    fn load_rows(&self) -> std::result::Result<Loaded, Trouble> {
+        let (anew, mut loaded) = (self.anew(), Loaded::default());
+        let lake = self.lake.filter(|_| self.want.rows || self.is_read);
+        self.load(lake, &mut loaded, &|number| !anew.contains(&number))?;
+        Ok(loaded)
+    }
+
+    /// Those of what was to be read anew and could not be: it stands as it was known.
+    fn load_unread(&self, stored: &StoredFiles, loaded: &mut Loaded) -> std::result::Result<(), Trouble> {
+        let anew = self.anew();
+        let stands = stored.sources.values().map(|source| source.number).filter(|number| anew.contains(number));
+        let stands: BTreeSet<u32> = stands.collect();
+        self.load(self.lake.filter(|_| !stands.is_empty()), loaded, &|number| stands.contains(&number))
+    }
+
+    /// The numbers of the sources that are read anew from their start.
+    fn anew(&self) -> BTreeSet<u32> {
+        self.plans.iter().filter_map(FilePlan::read_anew).collect()
+    }
+
+    /// Adds the rows of some sources that the lake holds.
+    fn load(
+        &self,
+        lake: Option<&Lake>,
+        loaded: &mut Loaded,
+        is_wanted: &(dyn Fn(u32) -> bool + Sync),
+    ) -> std::result::Result<(), Trouble> {
+        let Some(lake) = lake else { return Ok(()) };
+        let rows = self.scope.pool.install(|| lake.load(&TABLES, &mut loaded.names, is_wanted))?;
+        loaded.rows.extend(rows);
+        Ok(())
+    }
+
+    /// In which vocabularies bodies are counted, and the facts about them that the lake holds.
+    fn load_bodies(&self) -> std::result::Result<(u8, Vec<BodyFacts>), Trouble> {
+        let Self { scope, want, is_read, .. } = *self;
+        let tier = if is_read { reading_tier(scope, self.plans, want) } else { want.tier };
+        let Some(lake) = self.lake.filter(|_| (is_read || want.bodies) && tier != 0) else {
+            return Ok((tier, Vec::new()));
+        };
+        // What is read may quote what was known.
+        let only_quoted = want.only_quoted && !is_read;
+        let held = scope.pool.install(|| lake.load_bodies(&encode::ids(), scope.maker.facts, only_quoted))?;
+        Ok((if is_read { tier_with(tier, &held) } else { tier }, held))
+    }
+
+    /// Reads what the plans ask for and joins it to what is known.
+    fn read(
+        &self,
+        tier: u8,
+        held: &[BodyFacts],
+        (stored, loaded, known): (&mut StoredFiles, &mut Loaded, &mut UpToDate),
+    ) -> WhatIsNew {
+        let scope = self.scope;
+        let counted = held.iter().filter(|facts| facts.counted & tier == tier);
+        let analysis = AnalysisPool::new(tier, scope.params, counted.map(|facts| facts.body));
+        let takes_timelines = self.writes && self.is_read && scope.timeline_maker_of.is_some();
+        let timelines = self.lake.filter(|_| takes_timelines).and_then(Lake::begin_timelines);
+        let joined = Joined { scope, tier, stored, loaded, known, delta: Vec::new(), timelines };
+        let (delta, timelines) = joined.read(self.plans, &analysis);
+        let mut facts = analysis.finish();
+        if self.want.only_quoted && self.lake.is_none() {
+            scope.pool.install(|| keep_quoted(&mut facts));
+            allocator::give_back_small_blocks();
+        }
+        (delta, facts, timelines)
+    }
+
+    /// Writes what is new into the lake, if that may be; says whether the lake holds all that is known, and gives the facts
+    /// back.
+    fn keep(
+        &self,
+        (delta, facts, timelines): WhatIsNew,
+        stored: &StoredFiles,
+        (loaded, known): (&mut Loaded, &mut UpToDate),
+    ) -> std::result::Result<(bool, Vec<BodyFacts>), Trouble> {
+        let is_kept = match self.lake {
+            Some(lake) if self.writes => keep(lake, self.scope, stored, (&delta, &facts, timelines), (loaded, known))?,
+            Some(_) => facts.is_empty(),
+            None => false,
+        };
+        Ok((is_kept, facts))
+    }
+
+    /// What is known of files that are no longer on disk; of a lake whose logs cannot be told apart, of all.
+    fn gone(&self, stored: &StoredFiles) -> Vec<StoredSource> {
+        match self.lake.filter(|lake| lake.is_foreign) {
+            Some(lake) => lake.manifest.sources.values().cloned().collect(),
+            None => stored.kept(self.scope, self.plans),
+        }
+    }
 }
 
 /// Writes what is new into the lake; says whether that was done. A lake that cannot be written is no trouble.
@@ -353,14 +409,14 @@ fn keep(
         value_names: &loaded.value_names,
     };
     let news = (!delta.is_empty() || !facts.is_empty()).then_some(news);
-    let update = Update { sources: &stored.sources, next_source: stored.next_source, news };
     let has_timelines = timelines.as_ref().is_some_and(|some| !some.is_empty());
-    let commit = |timelines| scope.pool.install(|| lake.commit(&update, timelines, scope.waiting));
-    let mut committed = commit(timelines);
+    let mut update = Update { sources: &stored.sources, next_source: stored.next_source, news, timelines };
+    let mut commit = || scope.pool.install(|| lake.commit(&mut update, scope.waiting));
+    let mut committed = commit();
     if let (Err(Trouble::Failed(why)), true) = (&committed, has_timelines) {
         // Rows are what is left of a log once it is gone: they are kept alone rather than not at all.
         let note = format!("the timelines were not stored: {why}");
-        committed = commit(None);
+        committed = commit();
         known.notes.extend(committed.is_ok().then_some(note));
     }
     match committed {

@@ -510,8 +510,8 @@ fn a_run_that_was_overtaken_writes_nothing_of_its_own() {
     home.json(&["ingest"]);
     let mut sources = late.manifest.sources.clone();
     sources.clear();
-    let update = Update { sources: &sources, next_source: 9, news: None };
-    assert_eq!(late.commit(&update, None, &|| ()).unwrap_err(), Trouble::Overtaken);
+    let mut update = Update { sources: &sources, next_source: 9, news: None, timelines: None };
+    assert_eq!(late.commit(&mut update, &|| ()).unwrap_err(), Trouble::Overtaken);
     assert_eq!(late.newer().unwrap().manifest.sources.len(), 1);
     assert_eq!(home.json(&["ingest"])["inputs"]["unchanged"], 1);
 }
