@@ -593,8 +593,9 @@ impl Timeline {
         let asked = self.counted().map(|(_, request)| request).filter(|request| {
             request.context() > 0 && projects.is_none_or(|asked| asked.contains(&self.session_of(request).project))
         });
-        let used: BTreeSet<(Sym, bool)> =
-            asked.map(|request| (request.model, self.chain(request.chain).place == Place::Main)).collect();
+        // Collected, all requests would be listed first.
+        let mut used: BTreeSet<(Sym, bool)> = BTreeSet::new();
+        used.extend(asked.map(|request| (request.model, self.chain(request.chain).place == Place::Main)));
         used.into_iter()
             .map(|(model, is_main)| UsedModel { name: self.names.text(model).to_owned(), is_main })
             .collect()
@@ -602,7 +603,9 @@ impl Timeline {
 
     /// The sessions with a request that counts. Others are there for what was forked off them.
     pub fn counted_sessions(&self) -> BTreeSet<u32> {
-        self.counted().map(|(_, request)| self.session_of_chain(request.chain)).collect()
+        let mut sessions = BTreeSet::new();
+        sessions.extend(self.counted().map(|(_, request)| self.session_of_chain(request.chain)));
+        sessions
     }
 
     /// Whether a person wrote something, or showed an image, that came in with a request: reminders and the like are no prompts,
