@@ -214,17 +214,18 @@ impl Things {
         let (blocks, requests) = (timeline.blocks.len(), timeline.requests.len());
         let groups = keys.iter().fold(Grouping::whole(blocks + requests + 2), |groups, &key| {
             let mut numbers = Numbers::default();
-            let of_calls = call_labels(timeline, key);
+            // Each name once: one for every call would take as much room as all blocks.
+            let of_calls: Vec<u32> = call_labels(timeline, key).map(|label| numbers.of(label)).collect();
             // What is no call ended in no way: one row, so that the others are seen.
             let word = |text: &str| Label::Word(if key == CostKey::Outcome { NO_CALL } else { text }.to_owned());
-            let blocks = timeline.blocks.iter().map(|block| match of_calls.get(block.call as usize) {
-                Some(label) => label.clone(),
-                None => word(content(block, key)),
-            });
+            let of_block = |block: &Block| {
+                let of_call = of_calls.get(block.call as usize).copied();
+                of_call.unwrap_or_else(|| numbers.of(word(content(block, key))))
+            };
+            let mut of: Vec<u32> = timeline.blocks.iter().map(of_block).collect();
             let unlogged =
                 timeline.requests.iter().enumerate().map(|(index, request)| word(origin(timeline, index, request)));
-            let all = blocks.chain(unlogged).chain([PREFIX, ANSWER].map(word));
-            let of: Vec<u32> = all.map(|label| numbers.of(label)).collect();
+            of.extend(unlogged.chain([PREFIX, ANSWER].map(word)).map(|label| numbers.of(label)));
             groups.and(numbers.labels, &of)
         });
         Self { groups, blocks, requests }
@@ -252,14 +253,13 @@ impl Things {
 }
 
 /// The names of calls under a key, in the order of [`Timeline::calls`]; none where blocks tell all.
-fn call_labels(timeline: &Timeline, key: CostKey) -> Vec<Label> {
+fn call_labels(timeline: &Timeline, key: CostKey) -> Box<dyn Iterator<Item = Label> + '_> {
+    let Timeline { names, calls, .. } = timeline;
     match key {
-        CostKey::Outcome => outcomes(timeline).into_iter().map(|outcome| Label::Word(outcome.to_owned())).collect(),
-        CostKey::FileKind => timeline.calls.iter().map(|call| file_kind_label(&timeline.names, call)).collect(),
-        CostKey::Tool | CostKey::Server => {
-            timeline.calls.iter().map(|call| tool_label(&timeline.names, call.tool, key)).collect()
-        }
-        _ => Vec::new(),
+        CostKey::Outcome => Box::new(outcomes(timeline).into_iter().map(|outcome| Label::Word(outcome.to_owned()))),
+        CostKey::FileKind => Box::new(calls.iter().map(|call| file_kind_label(names, call))),
+        CostKey::Tool | CostKey::Server => Box::new(calls.iter().map(move |call| tool_label(names, call.tool, key))),
+        _ => Box::new(std::iter::empty()),
     }
 }
 
