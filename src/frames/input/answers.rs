@@ -12,6 +12,7 @@ use rayon::prelude::*;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
+use crate::base::allocator;
 use crate::base::error::Result;
 use crate::base::id::{Id, IdMap, IdSet};
 use crate::base::names::Names;
@@ -47,6 +48,8 @@ impl Input {
         let found = self.pool.install(|| blocks.gather(Arc::clone(&known.names), &known.files));
         // The lake gives them again, as it gives rows.
         self.file_values = (!self.keeps_rows()).then_some(known);
+        // What unpacked them lies between values that are still in use.
+        allocator::give_back_small_blocks();
         found
     }
 

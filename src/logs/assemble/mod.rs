@@ -57,14 +57,13 @@ fn put_together(corpus: &Corpus, told: &mut MessagesByFile, lets_go: bool) -> Hi
     }
     let superseded = superseded(&files, told);
     let mut history = History { sessions, ..History::default() };
-    let (calls, (messages, duplicate_message)) = rayon::join(
-        || canonical_calls(&files, &superseded, &mut history.merged),
-        || messages(&files, told, &superseded, &corpus.names),
-    );
+    // One after the other: what either needs on its way is as much as half of the rows.
+    let (messages, duplicate_message) = messages(&files, told, &superseded, &corpus.names);
     if lets_go {
         *told = MessagesByFile::new();
         allocator::give_back_small_blocks();
     }
+    let calls = canonical_calls(&files, &superseded, &mut history.merged);
     lay_out(&files, calls, &mut history);
     history.merged.duplicate_message = duplicate_message;
     history.merged.sidecar_files = (corpus.files.len() - files.len()) as u64;
