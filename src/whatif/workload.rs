@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use rayon::prelude::*;
 use strum::VariantArray as _;
 
+use crate::base::allocator;
 use crate::base::data::Data;
 use crate::base::error::{Error, Result};
 use crate::fleet::contribute::Alternative;
@@ -84,6 +85,8 @@ impl Workload {
         }
         let estimator = estimator.map_or(Ok(Estimator::default()), estimator_of)?;
         let sizes = BlockSizes::new(&timeline, estimator, &rules);
+        // What was learned on the way lies between blocks still in use.
+        allocator::give_back_small_blocks();
         Ok(Self {
             timeline,
             sizes,

@@ -99,7 +99,10 @@ struct ChainSeen {
 /// What the chains of one session have sent.
 #[derive(Default)]
 struct Family {
+    /// Until the last chain has begun: then nobody asks for it any more.
     sent: Vec<Sent>,
+    /// Chains that have not begun.
+    to_begin: u32,
     /// Chains forked off that found the context they begin with in the cache, less those that did not.
     inherits: i32,
 }
@@ -128,6 +131,10 @@ pub fn learn(timeline: &Timeline, rules: &SizeRules, unknown: CacheLifetime) -> 
         seen: vec![ChainSeen::default(); timeline.chains.len()],
         families: timeline.sessions.iter().map(|_| Family::default()).collect(),
     };
+    for (index, chain) in (0..).zip(&timeline.chains) {
+        let begins = timeline.requests_of(index).iter().any(|request| request.context() > 0);
+        learner.families[chain.session as usize].to_begin += u32::from(begins);
+    }
     let blank = Prior { still: 0, class: unknown, idle: 0, others: None, fork: true, unforeseen: None };
     let mut priors = vec![blank; timeline.requests.len()];
     for index in by_clock(timeline) {
@@ -344,7 +351,12 @@ impl Learner<'_> {
             model: request.model,
             warm: WarmPrefix { length, last_use: request.end, class: prior.class },
         };
-        family.sent.push(left(request.cached()));
+        family.to_begin -= u32::from(self.seen[request.chain as usize].last.is_none());
+        if family.to_begin > 0 {
+            family.sent.push(left(request.cached()));
+        } else {
+            family.sent = Vec::new();
+        }
         let before = self.seen[request.chain as usize].last.map(|last| self.timeline.request(last));
         let before = before.filter(|before| before.model == request.model);
         let cold = before.is_some() && prior.idle > prior.class.millis();
