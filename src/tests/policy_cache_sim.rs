@@ -69,7 +69,7 @@ fn the_golden_chain_is_read_and_written_to_the_token() {
     assert_eq!(reads_and_writes(&run), GOLDEN);
     let last = run.requests[5];
     assert_eq!(last.spent(), Spent { read: 50_851, write_1h: 39_881, uncached: 8, ..Spent::default() });
-    assert_eq!(last.cost().units, 1_697_102 * u128::from(UNITS_PER_TOKEN / 20));
+    assert_eq!(run.cost_of(&last).units, 1_697_102 * u128::from(UNITS_PER_TOKEN / 20));
 }
 
 #[test]
@@ -79,7 +79,7 @@ fn under_five_minutes_the_golden_chain_loses_everything_in_its_long_pause() {
     let timeline = log.done();
     let run = simulated(&timeline, |params| params.ttl = TtlPolicy::Always(CacheLifetime::FiveMinutes));
     assert_eq!(reads_and_writes(&run)[1], (0, 28_855));
-    assert_eq!(run.requests[5].cost().units, 1_098_887 * u128::from(UNITS_PER_TOKEN / 20));
+    assert_eq!(run.cost_of(&run.requests[5]).units, 1_098_887 * u128::from(UNITS_PER_TOKEN / 20));
 }
 
 #[test]

@@ -8,10 +8,12 @@ use super::log_builder::{assistant, user};
 use super::report_page::home_with_large_contexts;
 use super::timeline_builder::Story;
 use crate::base::data::fitting;
+use crate::base::names::Names;
 use crate::logs::timeline::requests::Timeline;
+use crate::logs::trace::NO_TIME;
 use crate::whatif::prompt_cache::params::{CacheLifetime, CacheRules, Params, TtlPolicy};
 use crate::whatif::sim::cost::{Cost, Spent};
-use crate::whatif::sim::money::Prices;
+use crate::whatif::sim::money::{Prices, Tariff};
 use crate::whatif::sim::outcome::outcome;
 use crate::whatif::sim::simulator::{Extra, Priced, SimulatedRun, Simulator};
 use crate::whatif::sim::sizes::{BlockSizes, Estimator, SizeRules};
@@ -410,15 +412,24 @@ fn the_distance_to_the_bill_is_that_of_the_cache_that_was_set() {
 /// A run of all requests is held for each setting that is tried.
 #[test]
 fn a_request_of_a_run_takes_little_room_and_loses_its_price_beside_one_without() {
-    assert!(size_of::<Priced>() <= 48);
+    assert!(size_of::<Priced>() <= 32);
+    let prices = Prices::parse(include_str!("../../rules/prices.toml"), "prices").unwrap();
+    let mut names = Names::default();
+    let [known, unknown] = ["claude-opus-4-5", "aurora-7-preview"].map(|model| names.intern(model));
+    let tariff = Tariff::new(&prices, &names);
     let spent = Spent { read: 1, write_5m: 2, write_1h: 3, uncached: 4, output: u32::MAX.into() };
-    let cost = Cost { nano_usd: 7 << 40, units: 8, unpriced_tokens: 0 };
-    let run = |cost: &Cost| SimulatedRun { requests: vec![Priced::new(5, &spent, cost, 6)], ..SimulatedRun::default() };
-    for cost in [cost, cost.unpriced(&spent)] {
-        let one = run(&cost).requests[0];
-        assert_eq!((one.request, one.spent(), one.cost(), one.shared()), (5, spent, cost, 6));
+    let priced = |model| Priced::new(5, &spent, tariff.number(model, NO_TIME, spent.prompt()), 6);
+    let run =
+        |model| SimulatedRun { requests: vec![priced(model)], rates: tariff.all.clone(), ..SimulatedRun::default() };
+    for model in [known, unknown] {
+        let (run, cost) = (run(model), tariff.cost(model, NO_TIME, &spent));
+        let one = run.requests[0];
+        assert_eq!((one.request, one.spent(), run.cost_of(&one), one.shared()), (5, spent, cost, 6));
     }
-    let (with, without) = (run(&cost), run(&cost.unpriced(&spent)));
+    let cost = tariff.cost(known, NO_TIME, &spent);
+    let with = run(known);
+    let without = SimulatedRun { requests: run(unknown).requests, ..run(known) };
+    assert!(cost.unpriced_tokens == 0 && without.cost().nano_usd == 0);
     let alike = SimulatedRun::priced_alike(&[&with, &without]);
     assert!(alike.iter().all(|run| run.total() == without.total()));
     // A call beside it is told without money as well, beside another one with it.

@@ -36,7 +36,7 @@ pub fn lines<'r>(
         let own = PolicyFields::new(simulation, &configs, row, &run)?;
         for (priced, log) in run.requests.iter().zip(&held_against.requests) {
             let simulated = Some(priced).filter(|_| report.not_estimated.is_none());
-            let mut line = line(simulation, row, simulated, log);
+            let mut line = line(simulation, row, simulated, (&run, log));
             own.add(&mut line, simulation.workload.timeline.request(priced.request).id);
             if let Some(names) = hidden {
                 hide_servers(&mut line, names);
@@ -49,7 +49,12 @@ pub fn lines<'r>(
 }
 
 /// What every policy says about a request.
-fn line(simulation: &Simulation<'_>, row: &StackRow, simulated: Option<&Priced>, log: &Priced) -> Value {
+fn line(
+    simulation: &Simulation<'_>,
+    row: &StackRow,
+    simulated: Option<&Priced>,
+    (run, log): (&SimulatedRun, &Priced),
+) -> Value {
     let timeline = &simulation.workload.timeline;
     let request = timeline.request(log.request);
     json!({
@@ -71,7 +76,7 @@ fn line(simulation: &Simulation<'_>, row: &StackRow, simulated: Option<&Priced>,
         "baseline": log.spent(),
         "simulated": simulated.map(Priced::spent),
         "shared": simulated.map(Priced::shared),
-        "iet": simulated.map(|priced| priced.cost().iet()),
+        "iet": simulated.map(|priced| run.cost_of(priced).iet()),
     })
 }
 

@@ -4,6 +4,7 @@
 //! tokens are summed, its dollars are not, and its input-equivalent tokens use the usual ratios.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use jiff::civil::Date;
 use jiff::tz::TimeZone;
@@ -71,6 +72,17 @@ impl Rates {
     }
 }
 
+/// All rates of a price table: what is known of a request needs to name its own only.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct NumberedRates(Arc<[Rates]>);
+
+impl NumberedRates {
+    /// Those with a number of [`Tariff::number`]; the usual ones have none of their own.
+    pub fn of(&self, number: u32) -> &Rates {
+        self.0.get(number as usize).unwrap_or(&Rates::USUAL)
+    }
+}
+
 fn sum(spent: &Spent, rates: &PerToken, write_1h: u64) -> u128 {
     let parts = [
         (spent.uncached, rates.input),
@@ -87,6 +99,8 @@ fn sum(spent: &Spent, rates: &PerToken, write_1h: u64) -> u128 {
 pub struct Prices {
     /// By model, in the spelling of [`model_id::normalise`].
     rows: BTreeMap<String, Vec<DatedRates>>,
+    /// Those of all rows.
+    rates: NumberedRates,
     /// What searching the web costs besides tokens, if that is listed.
     pub web_search: Option<WebSearchPrice>,
     /// The file that it was read from, as it is cited.
@@ -103,6 +117,8 @@ struct DatedRates {
     above: u64,
     up_to: u64,
     rates: Rates,
+    /// Their place in [`Prices::rates`].
+    number: u32,
 }
 
 impl DatedRates {
@@ -186,13 +202,15 @@ impl Prices {
             }
         }
         let rows = by_model.into_iter().map(|(model, listed)| Ok((model.clone(), settled(&model, &listed)?)));
-        let rows = rows.collect::<Result<_>>()?;
-        Ok(Self { rows, web_search: table.web_search, place: place.to_owned() })
+        let mut rows: BTreeMap<String, Vec<DatedRates>> = rows.collect::<Result<_>>()?;
+        (0..).zip(rows.values_mut().flatten()).for_each(|(number, row)| row.number = number);
+        let rates = NumberedRates(rows.values().flatten().map(|row| row.rates).collect());
+        Ok(Self { rows, rates, web_search: table.web_search, place: place.to_owned() })
     }
 
     /// What a model charges; none if the table does not say. A request without a time is priced as of the latest row.
     pub fn rates(&self, model: &str, at: Millis, prompt_tokens: u64) -> Option<Rates> {
-        pick(self.rows_of(model)?, at, prompt_tokens)
+        pick(self.rows_of(model)?, at, prompt_tokens).map(|row| row.rates)
     }
 
     /// The models of the table.
@@ -210,14 +228,9 @@ impl Prices {
     }
 }
 
-fn pick(rows: &[DatedRates], at: Millis, prompt_tokens: u64) -> Option<Rates> {
-    let fits = |row: &&DatedRates| row.above < prompt_tokens.max(1) && prompt_tokens <= row.up_to;
-    let found = if at == NO_TIME {
-        rows.iter().filter(fits).max_by_key(|row| row.from)
-    } else {
-        rows.iter().filter(fits).find(|row| row.holds(at))
-    };
-    found.map(|row| row.rates)
+fn pick(rows: &[DatedRates], at: Millis, prompt_tokens: u64) -> Option<&DatedRates> {
+    let mut fitting = rows.iter().filter(|row| row.above < prompt_tokens.max(1) && prompt_tokens <= row.up_to);
+    if at == NO_TIME { fitting.max_by_key(|row| row.from) } else { fitting.find(|row| row.holds(at)) }
 }
 
 /// Line numbers of the tables `[[price]]`.
@@ -254,7 +267,7 @@ impl Listed {
             return Err(Error::failed(format!("{place}: an input price of 0 measures nothing")));
         }
         let rates = Rates { nano_usd: Some(nano), caches, ..Rates::USUAL };
-        Ok(Self { place, nano, row: DatedRates { from, until, above, up_to, rates } })
+        Ok(Self { place, nano, row: DatedRates { from, until, above, up_to, rates, number: 0 } })
     }
 }
 
@@ -318,18 +331,25 @@ fn units_of(nano: &PerToken, input: u64, place: &str) -> Result<PerToken> {
 #[derive(Clone, Debug)]
 pub struct Tariff<'a> {
     by_model: Vec<&'a [DatedRates]>,
+    /// Those of all models.
+    pub all: &'a NumberedRates,
 }
 
 impl<'a> Tariff<'a> {
     /// Looks every name up once.
     pub fn new(prices: &'a Prices, names: &Names) -> Self {
         let rows = |text: &String| prices.rows_of(text).map_or(&[][..], Vec::as_slice);
-        Self { by_model: names.texts().iter().map(rows).collect() }
+        Self { by_model: names.texts().iter().map(rows).collect(), all: &prices.rates }
     }
 
     /// What a request is charged.
     pub fn rates(&self, model: Sym, at: Millis, prompt_tokens: u64) -> Rates {
-        pick(self.by_model[model.0 as usize], at, prompt_tokens).unwrap_or(Rates::USUAL)
+        *self.all.of(self.number(model, at, prompt_tokens))
+    }
+
+    /// The number of these rates; of the usual ones one that no others have.
+    pub fn number(&self, model: Sym, at: Millis, prompt_tokens: u64) -> u32 {
+        pick(self.by_model[model.0 as usize], at, prompt_tokens).map_or(u32::MAX, |row| row.number)
     }
 
     /// Price of a request if it had these tokens.

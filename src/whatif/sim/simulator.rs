@@ -16,7 +16,7 @@ use crate::whatif::prompt_cache::params::{CacheRules, HiddenForks};
 use crate::whatif::sim::breakage::BreakWatch;
 use crate::whatif::sim::cache_sim::{CacheRequest, PrefixCache, written};
 use crate::whatif::sim::cost::{Cost, Spent, Total};
-use crate::whatif::sim::money::{Prices, Tariff};
+use crate::whatif::sim::money::{NumberedRates, Prices, Tariff};
 use crate::whatif::sim::priors::{Prior, WarmPrefix};
 use crate::whatif::sim::sizes::BlockSizes;
 use crate::whatif::sim::view::{
@@ -25,7 +25,7 @@ use crate::whatif::sim::view::{
 use crate::whatif::sim::{bill, laid_out, sizes};
 
 /// One request as it was sent and billed in this run. There is one for each request of the log in each run that is compared, so
-/// it takes little room: tokens of one request are counted in 32 bits, and its cost has its price or none.
+/// it takes little room: tokens of one request are counted in 32 bits, and what they cost is told by the rates of the run.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Priced {
     /// Index into [`Timeline::requests`].
@@ -33,35 +33,22 @@ pub struct Priced {
     /// In the order of the fields of [`Spent`].
     spent: [u32; 5],
     shared: u32,
-    has_price: bool,
-    nano_usd: u64,
-    units: u64,
+    /// The number of its rates.
+    rates: u32,
 }
 
 impl Priced {
-    /// A request with its tokens, their cost, and the leading tokens that were the same as in the context before.
-    pub fn new(request: u32, spent: &Spent, cost: &Cost, shared: u64) -> Self {
-        let wide = |sum: u128| u64::try_from(sum).unwrap_or(u64::MAX);
-        Self {
-            request,
-            spent: [spent.read, spent.write_5m, spent.write_1h, spent.uncached, spent.output].map(saturated),
-            shared: saturated(shared),
-            has_price: cost.unpriced_tokens == 0,
-            nano_usd: wide(cost.nano_usd),
-            units: wide(cost.units),
-        }
+    /// A request with its tokens, the number of their rates ([`Tariff::number`]), and the leading tokens that were the same as in
+    /// the context before.
+    pub fn new(request: u32, spent: &Spent, rates: u32, shared: u64) -> Self {
+        let spent = [spent.read, spent.write_5m, spent.write_1h, spent.uncached, spent.output].map(saturated);
+        Self { request, spent, shared: saturated(shared), rates }
     }
 
     /// Its tokens; no output, unless answers count.
     pub fn spent(&self) -> Spent {
         let [read, write_5m, write_1h, uncached, output] = self.spent.map(u64::from);
         Spent { read, write_5m, write_1h, uncached, output }
-    }
-
-    /// What they cost.
-    pub fn cost(&self) -> Cost {
-        let cost = Cost { nano_usd: self.nano_usd.into(), units: self.units.into(), unpriced_tokens: 0 };
-        if self.has_price { cost } else { cost.unpriced(&self.spent()) }
     }
 
     /// Leading tokens that were the same as in the context before: no more than these could be read.
@@ -89,13 +76,20 @@ pub struct SimulatedRun {
     pub extra: Vec<Extra>,
     /// Requests without usage: they are not priced.
     pub without_usage: u64,
+    /// What the tokens of the requests cost.
+    pub rates: NumberedRates,
 }
 
 impl SimulatedRun {
+    /// What the tokens of one of its requests cost.
+    pub fn cost_of(&self, priced: &Priced) -> Cost {
+        self.rates.of(priced.rates).cost(&priced.spent())
+    }
+
     /// All requests, then the extra calls with the request of each; only the former count as requests.
     pub fn parts(&self) -> impl Iterator<Item = (u32, Total)> {
-        let requests =
-            self.requests.iter().map(|one| (one.request, Total { requests: 1, spent: one.spent(), cost: one.cost() }));
+        let total = |one: &Priced| Total { requests: 1, spent: one.spent(), cost: self.cost_of(one) };
+        let requests = self.requests.iter().map(move |one| (one.request, total(one)));
         let extra = self.extra.iter().map(|one| (one.request, Total { requests: 0, spent: one.spent, cost: one.cost }));
         requests.chain(extra)
     }
@@ -236,10 +230,11 @@ impl<'a> Simulator<'a> {
             let request = self.timeline.request(priced.request);
             let sent = priced.spent();
             let spent = Spent { uncached: sent.prompt() - twice, output: sent.output, ..Spent::default() };
-            let cost = self.tariff.of(request, &spent);
-            Priced::new(priced.request, &spent, &cost, priced.shared())
+            let rates = self.tariff.number(request.model, request.start, spent.prompt());
+            Priced::new(priced.request, &spent, rates, priced.shared())
         };
-        SimulatedRun { requests: run.requests.iter().map(priced).collect(), extra: Vec::new(), ..*run }
+        let requests = run.requests.iter().map(priced).collect();
+        SimulatedRun { requests, extra: Vec::new(), rates: run.rates.clone(), ..*run }
     }
 
     /// Every chain.
@@ -271,7 +266,7 @@ impl<'a> Simulator<'a> {
             forks: ForkPoints::default(),
             is_plain: false,
             output: StageOutput::default(),
-            run: SimulatedRun::default(),
+            run: SimulatedRun { rates: self.tariff.all.clone(), ..SimulatedRun::default() },
         };
         driver.views.resize_with(driver.stages.len(), ContextView::default);
         let requests = |chain: u32| self.timeline.chain(chain).requests.len();
@@ -486,9 +481,9 @@ impl Driver<'_, '_, '_> {
             calls.iter().map(|call| if call.is_before { self.quote(&ask, call) } else { Spent::default() }).collect();
         let foreseen = self.cache.step(&ask);
         let spent = Spent { output: self.simulator.answer(request), ..self.expected(foreseen, &ask, prior) };
-        let cost = tariff.of(request, &spent);
         if request.counts() {
-            self.run.requests.push(Priced::new(index, &spent, &cost, common.shared));
+            let rates = tariff.number(request.model, request.start, spent.prompt());
+            self.run.requests.push(Priced::new(index, &spent, rates, common.shared));
         }
         self.last = Some(Last { request: index, tokens: context, end });
         for (call, before) in calls.drain(..).zip(before) {
