@@ -123,7 +123,7 @@ fn words(draft: &mut ValueDraft<'_>, bounds: &mut WordBounds<'_>, line: Range<us
     let text = &bounds.text[..line.end];
     let mut at = line.start;
     loop {
-        let start = bounds.start(at);
+        let start = bounds.start(at, line.end);
         if start >= line.end {
             return;
         }
@@ -220,9 +220,9 @@ impl<'t> WordBounds<'t> {
         bounds
     }
 
-    /// Where the first word at or behind a place begins; the length of the text if there is none.
-    pub fn start(&mut self, mut at: usize) -> usize {
-        while at < self.text.len() {
+    /// Where the first word at or behind a place begins; not before `end` if there is none before that.
+    pub fn start(&mut self, mut at: usize, end: usize) -> usize {
+        while at < end {
             let place = self.place_of(at);
             let words = !self.separators >> place;
             if words != 0 {
@@ -230,7 +230,7 @@ impl<'t> WordBounds<'t> {
             }
             at = self.from + MASK_BYTES;
         }
-        self.text.len()
+        end
     }
 
     /// Where the word that goes on at a place ends, and whether it has a mark from there on.
@@ -259,6 +259,8 @@ impl<'t> WordBounds<'t> {
     }
 
     fn look(&mut self, from: usize) {
+        #[cfg(test)]
+        crate::base::id::work::step();
         self.from = from;
         [self.separators] = masks(&self.text[from..], [SEPARATORS]);
         [self.marks] = masks(&self.text[from..], [MARKS]);

@@ -45,7 +45,7 @@ fn words(text: &[u8]) -> Vec<(usize, usize, bool)> {
     let mut bounds = WordBounds::of(text);
     let (mut words, mut at) = (Vec::new(), 0);
     loop {
-        let start = bounds.start(at);
+        let start = bounds.start(at, text.len());
         if start == text.len() {
             return words;
         }

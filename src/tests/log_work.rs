@@ -199,6 +199,11 @@ fn many_addresses(size: usize) -> Vec<String> {
     vec![log(&(0..size).flat_map(told).chain((0..size).flat_map(used)).collect::<Vec<_>>())]
 }
 
+/// Lines in which no word is.
+fn many_signs(size: usize) -> Vec<String> {
+    vec![log(&[asks("m", "c", "Bash"), answers("c", "}\n".repeat(10 * size))])]
+}
+
 /// Sessions with running totals of what they cost.
 fn many_totals(size: usize) -> Vec<String> {
     let total = |at: usize| {
@@ -208,7 +213,7 @@ fn many_totals(size: usize) -> Vec<String> {
     (0..size).zip(many_files(size)).map(|(at, log)| format!("{log}{}\n", total(at))).collect()
 }
 
-const SHAPES: [Shape; 12] = [
+const SHAPES: [Shape; 13] = [
     ("cleared results", cleared),
     ("many files", many_files),
     ("many sessions in a file", many_sessions),
@@ -221,6 +226,7 @@ const SHAPES: [Shape; 12] = [
     ("many reads", many_reads),
     ("many addresses", many_addresses),
     ("many totals", many_totals),
+    ("many signs", many_signs),
 ];
 
 /// All tools read, none changes anything.
