@@ -625,6 +625,20 @@ fn what_a_project_used_is_gathered_once_for_all_its_chains() {
 }
 
 #[test]
+fn definitions_are_gone_through_once_while_the_same_ones_are_sent() {
+    let names: Vec<String> = (0..1_000).map(|number| format!("tool{number}")).collect();
+    let tools: Vec<(&str, usize)> = names.iter().map(|name| (name.as_str(), 10)).collect();
+    let steps = |requests: usize| {
+        let called: &[&str] = &["tool7"];
+        let timeline = log(&[&[(&["go"], &vec![called; requests])]]);
+        let filter = filter(&timeline, &always(&["tool7"]), Some(&catalog(&tools)));
+        work::of(|| drop(sent(&filter, &timeline)))
+    };
+    let [few, many] = [2, 20].map(steps);
+    assert!(few >= 1_000 && many < 3 * few, "{few} steps, then {many}");
+}
+
+#[test]
 fn shorter_descriptions_save_without_hiding_anything() {
     let timeline = log(&[&[(&["go"], &[&["Read"]])]]);
     let tools = catalog(&[("Task", 900), ("Read", 300)]);

@@ -36,6 +36,8 @@ impl Definitions {
     /// Tokens that a head with only these tools is smaller by, before the fallback is added.
     pub fn removed(&self, head: &ToolSet) -> u64 {
         let sent = |(index, tokens): (usize, &u64)| {
+            #[cfg(test)]
+            crate::base::id::work::step();
             if head.contains(&(index as u32)) { self.trimmed[index] } else { *tokens }
         };
         self.tokens.iter().enumerate().map(sent).sum()
@@ -78,14 +80,25 @@ pub struct ToolStage {
     chains: Arc<dyn Chains>,
     plan: ToolPlan,
     definitions: Option<Definitions>,
+    /// The head that was looked at last: from request to request it seldom changes.
+    head: Option<(Arc<ToolSet>, HeadSize)>,
     appended: Vec<Appended>,
     edition_before: u64,
+}
+
+/// What a head of definitions comes to.
+#[derive(Clone, Copy)]
+struct HeadSize {
+    removed: u64,
+    added: u64,
+    edition: u64,
 }
 
 impl Stage for ToolStage {
     fn begin(&mut self, timeline: &Timeline, chain: u32) {
         self.plan = self.chains.plan(timeline, chain);
         self.definitions = self.chains.definitions(timeline, chain);
+        self.head = None;
         self.appended.clear();
         self.edition_before = 0;
     }
@@ -100,14 +113,14 @@ impl Stage for ToolStage {
         let step = self.plan.step(moment.request).clone();
         notice(&step, output);
         let kept = self.put_back(given, view);
-        let Some(definitions) = self.definitions.clone() else { return kept };
+        let Some(definitions) = self.definitions.take() else { return kept };
         let whole = view.prefix;
-        let (asked_with, edition) = (self.chains.edition(&step.head_before), self.chains.edition(&step.head));
-        let tokens = |head: &ToolSet| whole.tokens.saturating_sub(definitions.removed(head)) + definitions.added(head);
-        view.prefix.tokens = tokens(&step.head_before);
+        let [asked_with, sent_with] = [&step.head_before, &step.head].map(|head| self.head(&definitions, head));
+        let tokens = |head: HeadSize| whole.tokens.saturating_sub(head.removed) + head.added;
+        view.prefix.tokens = tokens(asked_with);
         if step.recovered {
             match definitions.expand {
-                Expand::RetryRebuild => output.extra.push(self.asked_in_vain(moment, view, asked_with)),
+                Expand::RetryRebuild => output.extra.push(self.asked_in_vain(moment, view, asked_with.edition)),
                 Expand::RetryAppend => {
                     output.extra.push(retry(view.tokens(), 0));
                     self.append(&step, &definitions, moment.request, view);
@@ -115,9 +128,10 @@ impl Stage for ToolStage {
                 Expand::Fail => {}
             }
         }
-        view.prefix.tokens = tokens(&step.head);
-        view.prefix.edition ^= edition;
-        self.edition_before = edition;
+        view.prefix.tokens = tokens(sent_with);
+        view.prefix.edition ^= sent_with.edition;
+        self.edition_before = sent_with.edition;
+        self.definitions = Some(definitions);
         kept
     }
 }
@@ -125,7 +139,20 @@ impl Stage for ToolStage {
 impl ToolStage {
     /// A stage of a policy.
     pub fn new(chains: Arc<dyn Chains>) -> Self {
-        Self { chains, plan: ToolPlan::default(), definitions: None, appended: Vec::new(), edition_before: 0 }
+        let plan = ToolPlan::default();
+        Self { chains, plan, definitions: None, head: None, appended: Vec::new(), edition_before: 0 }
+    }
+
+    fn head(&mut self, definitions: &Definitions, head: &Arc<ToolSet>) -> HeadSize {
+        if let Some((known, size)) = &self.head
+            && Arc::ptr_eq(known, head)
+        {
+            return *size;
+        }
+        let (removed, added) = (definitions.removed(head), definitions.added(head));
+        let size = HeadSize { removed, added, edition: self.chains.edition(head) };
+        self.head = Some((Arc::clone(head), size));
+        size
     }
 
     /// The request that is answered with a wish for more tools, before the head is rebuilt: it reads what is still the
