@@ -63,7 +63,7 @@ struct ChainHistory {
     before: Option<Before>,
     /// What the request before came to, but for breaks.
     request: TrimOutcome,
-    /// How the request before would have been sent without [`Sticky`].
+    /// How the request before would have been sent without [`Sticky`], where that is asked for.
     plain: Vec<Item>,
     /// Calls of the chain that are known to have lost their other half.
     orphans: BTreeSet<u32>,
@@ -101,7 +101,7 @@ impl HistoryTrim {
 
     fn plan(&mut self, timeline: &Timeline, view: &ContextView, goes_on: bool) -> TrimPlan {
         let prefix_tokens = view.prefix.tokens;
-        let ChainHistory { conversation, memory, .. } = &mut self.history;
+        let ChainHistory { conversation, memory, sticky, .. } = &mut self.history;
         let messages = &conversation.messages;
         if !self.rule.params.is_on() {
             return TrimPlan { fates: vec![MessageFate::default(); messages.len()], ..TrimPlan::default() };
@@ -109,16 +109,19 @@ impl HistoryTrim {
         if !goes_on {
             *memory = Memory::default();
         }
-        let plain = self.rule.plan_on(memory, messages, prefix_tokens);
         if !self.rule.params.sticky {
-            return plain;
+            return self.rule.plan_on(memory, messages, prefix_tokens);
         }
-        let mut items = view.items.clone();
-        self.carry_out(timeline, &plain, &mut items);
-        let ChainHistory { conversation, sticky, plain: before, .. } = &mut self.history;
-        let plain_breaks = goes_on && !items.starts_with(before);
-        *before = items;
-        sticky.plan(&self.rule, &conversation.messages, prefix_tokens, &plain, plain_breaks)
+        if sticky.asks_for_plain(&self.rule, messages) {
+            let plain = self.rule.plan_on(memory, messages, prefix_tokens);
+            let mut items = view.items.clone();
+            self.carry_out(timeline, &plain, &mut items);
+            let ChainHistory { sticky, plain: before, .. } = &mut self.history;
+            sticky.plain_broke |= goes_on && !items.starts_with(before);
+            *before = items;
+        }
+        let ChainHistory { conversation, sticky, .. } = &mut self.history;
+        sticky.plan(&self.rule, &conversation.messages, prefix_tokens)
     }
 
     /// Changes the items of one message, but for those of a dropped one.

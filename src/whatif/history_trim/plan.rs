@@ -4,11 +4,11 @@
 //! between them by its place, and how much of its text stays when it exceeds that. Where the caps do not suffice, the hard cap
 //! drops whole units, so that no call loses its result.
 
-use std::collections::BTreeMap;
 use std::ops::Range;
 
 use serde::Deserialize;
 
+use crate::base::id::IdMap;
 use crate::whatif::history_trim::conversation::{TrimMessage, boundary, is_continuation};
 use crate::whatif::history_trim::outcome::{CapNumbers, Role};
 use crate::whatif::history_trim::params::{HistoryTrimThresholds, Params, TrimSource};
@@ -214,13 +214,13 @@ impl TrimMessage {
 #[derive(Clone, Default)]
 pub(crate) struct Sticky {
     /// By [`TrimMessage::id`]; messages that are as they were are missing.
-    fates: BTreeMap<u32, MessageFate>,
+    fates: IdMap<u32, MessageFate>,
     /// Boundary at the last advance.
     boundary: usize,
     /// Exchanges at the last advance.
     exchanges: usize,
     /// Whether the plain rule broke a prefix since the last advance.
-    plain_broke: bool,
+    pub plain_broke: bool,
 }
 
 impl Sticky {
@@ -229,33 +229,34 @@ impl Sticky {
         messages.iter().any(|message| self.fates.contains_key(&message.id))
     }
 
-    /// What becomes of these messages. `plain` is what the plain rule would do, `plain_breaks` whether that would break a
-    /// prefix.
-    pub fn plan(
-        &mut self,
-        rule: &TrimRule,
-        messages: &[TrimMessage],
-        prefix_tokens: u64,
-        plain: &TrimPlan,
-        plain_breaks: bool,
-    ) -> TrimPlan {
-        self.plain_broke |= plain_breaks;
-        let exchanges = messages.iter().filter(|message| message.is_exchange).count();
+    /// Whether it matters what the plain rule would do with these messages. Once it broke a prefix it does not until the next
+    /// advance, and what it does there is what comes later is held against.
+    pub fn asks_for_plain(&self, rule: &TrimRule, messages: &[TrimMessage]) -> bool {
+        !self.plain_broke || self.is_due(rule, messages)
+    }
+
+    /// Whether cuts may advance: enough exchanges went by, and no chain of tool calls goes on.
+    fn is_due(&self, rule: &TrimRule, messages: &[TrimMessage]) -> bool {
+        let exchanges = exchanges(messages);
         // After a rewind there are fewer.
-        self.exchanges = self.exchanges.min(exchanges);
-        let is_due = exchanges >= self.exchanges + rule.params.sticky_step as usize;
-        if is_due && self.plain_broke && !plain.is_continuation {
-            self.advance(rule, messages, prefix_tokens, exchanges);
+        exchanges >= self.exchanges.min(exchanges) + rule.params.sticky_step as usize && !is_continuation(messages)
+    }
+
+    /// What becomes of these messages.
+    pub fn plan(&mut self, rule: &TrimRule, messages: &[TrimMessage], prefix_tokens: u64) -> TrimPlan {
+        if self.plain_broke && self.is_due(rule, messages) {
+            self.advance(rule, messages, prefix_tokens);
         }
+        self.exchanges = self.exchanges.min(exchanges(messages));
         let held = |message: &TrimMessage| self.fates.get(&message.id).copied().unwrap_or_default();
         TrimPlan {
             fates: messages.iter().map(held).collect(),
             boundary: self.boundary,
-            is_continuation: plain.is_continuation,
+            is_continuation: is_continuation(messages),
         }
     }
 
-    fn advance(&mut self, rule: &TrimRule, messages: &[TrimMessage], prefix_tokens: u64, exchanges: usize) {
+    fn advance(&mut self, rule: &TrimRule, messages: &[TrimMessage], prefix_tokens: u64) {
         // A message that only lost its thinking can still be cut.
         let held = |message: &TrimMessage| {
             self.fates.get(&message.id).copied().filter(|fate| fate.is_dropped || fate.kept_chars.is_some())
@@ -263,8 +264,12 @@ impl Sticky {
         let plan = rule.plan(messages, prefix_tokens, held);
         let changed = messages.iter().zip(&plan.fates).filter(|(_, fate)| **fate != MessageFate::default());
         self.fates.extend(changed.map(|(message, &fate)| (message.id, fate)));
-        (self.boundary, self.exchanges, self.plain_broke) = (plan.boundary, exchanges, false);
+        (self.boundary, self.exchanges, self.plain_broke) = (plan.boundary, exchanges(messages), false);
     }
+}
+
+fn exchanges(messages: &[TrimMessage]) -> usize {
+    messages.iter().filter(|message| message.is_exchange).count()
 }
 
 /// Caps in tokens at both ends of what is old. What lies between gets a cap between.
