@@ -16,7 +16,37 @@ use crate::facts::shape::Description;
 pub fn keep_quoted(facts: &mut [BodyFacts]) {
     let quotes = facts.iter().filter(|facts| facts.is_quote());
     let quoted: IdSet<u32> = quotes.flat_map(|facts| facts.texts.hashes().iter().copied()).collect();
-    facts.par_iter_mut().for_each(|facts| facts.texts.keep(&quoted));
+    facts.par_iter_mut().for_each(|facts| facts.texts.keep(|hash| quoted.contains(&hash)));
+}
+
+/// What of the facts about bodies a question asks for: lines and texts are most of what is known of bodies, and hardly any of
+/// them matter to it. All facts are shown to it, and then handed to it one by one.
+pub trait WantedFacts: Sync {
+    /// Looks at facts that have numbered lines, or are a quote, in any order: whose they are, the witnesses of lines, and the
+    /// texts of a quote.
+    fn see(&self, facts: &BodyFacts);
+
+    /// Drops what is not asked for, once all were seen; says whether the rest is asked for.
+    fn keep(&self, facts: &mut BodyFacts) -> bool;
+}
+
+/// Asks for sizes alone.
+pub struct SizesAlone;
+
+impl WantedFacts for SizesAlone {
+    fn see(&self, _: &BodyFacts) {}
+
+    fn keep(&self, facts: &mut BodyFacts) -> bool {
+        (facts.lines, facts.texts) = Default::default();
+        true
+    }
+}
+
+/// Drops what is not asked for of some facts.
+pub fn keep_wanted(facts: &mut Vec<BodyFacts>, wanted: &dyn WantedFacts) {
+    let kept: Vec<bool> = facts.par_iter_mut().map(|facts| wanted.keep(facts)).collect();
+    let mut kept = kept.into_iter();
+    facts.retain(|_| kept.next().unwrap_or_default());
 }
 
 /// One proven way to write the body.
@@ -279,10 +309,10 @@ impl LineHashes {
         self.lost().iter().filter(move |(_, formats)| formats >> format & 1 == 1).map(|&(place, _)| place)
     }
 
-    /// Drops all but those with these hashes.
-    pub fn keep(&mut self, wanted: &IdSet<u32>) {
-        if !self.hashes().iter().all(|hash| wanted.contains(hash)) {
-            *self = self.iter().filter(|text| wanted.contains(&text.hash)).collect();
+    /// Drops all but those whose hashes are wanted.
+    pub fn keep(&mut self, is_wanted: impl Fn(u32) -> bool) {
+        if !self.hashes().iter().all(|hash| is_wanted(*hash)) {
+            *self = self.iter().filter(|text| is_wanted(text.hash)).collect();
         }
     }
 

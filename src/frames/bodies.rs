@@ -9,6 +9,7 @@ use arrow_array::RecordBatch;
 use crate::base::body_shape::{KeptLines, Showing};
 use crate::base::id::{Id, IdMap};
 use crate::base::names::{Names, Sym};
+use crate::base::seal::{Seal, Way};
 use crate::base::tokenizer::Size;
 use crate::facts::body_facts::{BodyFacts, Encoding, LineHashes, NearField, NearSignature};
 use crate::frames::columns::{BatchColumns, Column, ColumnResult, RowSchema, blobs, field, fields, part};
@@ -31,20 +32,39 @@ pub fn batch(table: &str, facts: &[&BodyFacts], formats: &[&str]) -> ColumnResul
     RecordBatch::try_from_iter_with_nullable(columns)
 }
 
-/// The facts in a batch of bodies, without their encodings.
+/// The facts in a batch of bodies, without their encodings, as far as it has their columns.
 pub fn read(batch: &RecordBatch) -> ColumnResult<Vec<BodyFacts>> {
     bodies().rows(&BatchColumns(batch), &mut Names::default())
 }
 
-/// Columns that tell what calls quote.
-pub const QUOTE_COLUMNS: [&str; 2] = ["bytes", "texts"];
+/// Columns that tell in which vocabularies bodies were counted.
+pub const COUNTED_COLUMNS: [&str; 2] = ["body", "counted"];
 
-/// The texts, sealed as they are, of what is no body but a quote: it has no size.
-pub fn quoted(batch: &RecordBatch) -> ColumnResult<Vec<u32>> {
+/// Columns of what is shown of facts before they are read.
+pub const SEEN_COLUMNS: [&str; 4] = ["body", "bytes", "line_witnesses", "texts"];
+
+/// What is shown of facts before they are read ([`crate::facts::body_facts::WantedFacts::see`]), of a batch as it stands on
+/// disk: of all texts only those of quotes are opened, which are few.
+pub fn seen(batch: &RecordBatch, seal: &Seal) -> ColumnResult<Vec<BodyFacts>> {
     let columns = BatchColumns(batch);
-    let (bytes, texts) = (columns.u32("bytes")?, columns.blobs("texts")?);
-    let quotes = (0..batch.num_rows()).filter(|row| bytes.value(*row) == 0).map(|row| texts.value(row));
-    Ok(quotes.flat_map(|packed| packed.as_chunks().0).map(|hash| u32::from_le_bytes(*hash)).collect())
+    let (bodies, bytes) = (columns.ids("body")?, columns.u32("bytes")?);
+    let (witnesses, texts) = (columns.blobs("line_witnesses")?, columns.blobs("texts")?);
+    let seen = |row| {
+        let mut facts = BodyFacts::default();
+        let opened = |hash: &[u8; 8]| seal.hash_64(Way::FromDisk, u64::from_le_bytes(*hash)).to_le_bytes();
+        facts.lines.set_witnesses(witnesses.value(row).as_chunks().0.iter().flat_map(opened).collect());
+        // What has no size is no body but a quote.
+        if bytes.value(row) == 0 {
+            let hashes = unpack_hashes(texts.value(row));
+            facts.texts = LineHashes::of_hashes(hashes.hashes().iter().map(|hash| seal.hash_32(Way::FromDisk, *hash)));
+        }
+        if facts.lines.is_empty() && facts.texts.is_empty() {
+            return None;
+        }
+        facts.body = seal.id(Way::FromDisk, Id(bodies.value(row).try_into().unwrap_or_default()));
+        Some(facts)
+    };
+    Ok((0..batch.num_rows()).filter_map(seen).collect())
 }
 
 /// The encodings of one segment, body by body, with what is lost in each.

@@ -60,7 +60,7 @@ impl BatchColumns<'_> {
         self.typed(name, |rows| vec![0; rows].into())
     }
 
-    fn ids(&self, name: &str) -> ColumnResult<FixedSizeBinaryArray> {
+    pub(super) fn ids(&self, name: &str) -> ColumnResult<FixedSizeBinaryArray> {
         let ids = self.typed(name, |rows| {
             FixedSizeBinaryArray::try_from_iter(std::iter::repeat_n([0_u8; 16], rows)).expect("all ids have 16 bytes")
         })?;

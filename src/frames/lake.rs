@@ -19,7 +19,7 @@ use crate::base::files;
 use crate::base::id::{Id, IdSet};
 use crate::base::names::{Names, Sym};
 use crate::base::seal::{Seal, Way, drawn, kept_secret, secret_file};
-use crate::facts::body_facts::BodyFacts;
+use crate::facts::body_facts::{BodyFacts, WantedFacts};
 use crate::frames::columns::ColumnResult;
 use crate::frames::manifest::{LakeSegment, Manifest, StoredSource, Unusable};
 use crate::frames::new_timelines::NewTimelines;
@@ -268,17 +268,43 @@ impl Lake {
         Ok(files)
     }
 
-    /// All facts about bodies, by name; `formats` are the names of the formats by number. Facts that something else than
-    /// `maker` made serve for logs that are gone: they count as not counted, so that all other bodies are studied again.
-    /// Texts are most of what is stored, and hardly any are quoted: if only those are wanted, the others are dropped as they come.
-    pub fn load_bodies(&self, formats: &[&str], maker: Id, only_quoted: bool) -> Result<Vec<BodyFacts>, Trouble> {
-        let ([table, _], (mut facts, mut others)) = (bodies::TABLES, (Vec::new(), Vec::new()));
-        let segments = self.manifest.body_segments.iter().rev();
-        let mut tables: Vec<_> = segments.map(|segment| (segment, self.stored(segment, table))).collect();
-        let quoted = if only_quoted { Some(self.quoted(&tables)?) } else { None };
-        let read = tables.drain(..).map(|(segment, table)| {
+    /// In which vocabularies bodies were counted, by name: as [`Lake::load_bodies`] has it.
+    pub fn counted_bodies(&self, maker: Id) -> Result<Vec<(Id, u8)>, Trouble> {
+        let facts = self.newest_bodies(maker, |segment, table, facts| {
+            let mut add = |mut group| Ok(facts.append(&mut group));
+            let is_wanted = |column: &str| bodies::COUNTED_COLUMNS.contains(&column);
+            self.each_group(segment, (bodies::TABLES[0], table), &is_wanted, &|batch| bodies::read(&batch), &mut add)
+        });
+        Ok(facts?.iter().map(|facts| (facts.body, facts.counted)).collect())
+    }
+
+    /// All facts about bodies, or what is wanted of them, by name; `formats` are the names of the formats by number. Facts that
+    /// something else than `maker` made serve for logs that are gone: they count as not counted, so that all other bodies are
+    /// studied again.
+    pub fn load_bodies(
+        &self,
+        formats: &[&str],
+        maker: Id,
+        wanted: Option<&dyn WantedFacts>,
+    ) -> Result<Vec<BodyFacts>, Trouble> {
+        if let Some(wanted) = wanted {
+            self.show_bodies(wanted)?;
+        }
+        self.newest_bodies(maker, |segment, table, facts| {
+            self.load_body_segment(segment, table, formats, wanted, facts)
+        })
+    }
+
+    /// What `load` gives of the segments of bodies, each body once.
+    fn newest_bodies(
+        &self,
+        maker: Id,
+        load: impl Fn(&LakeSegment, &StoredTable, &mut Vec<BodyFacts>) -> Result<(), Trouble>,
+    ) -> Result<Vec<BodyFacts>, Trouble> {
+        let (mut facts, mut others) = (Vec::new(), Vec::new());
+        let read = self.manifest.body_segments.iter().rev().map(|segment| {
             let known = if segment.maker == maker { &mut facts } else { &mut others };
-            self.load_body_segment(segment, &table?, formats, quoted.as_ref(), known)
+            load(segment, &self.stored(segment, bodies::TABLES[0])?, known)
         });
         each_whole(read, |()| ())?;
         others.iter_mut().for_each(|row: &mut BodyFacts| row.counted = 0);
@@ -292,21 +318,16 @@ impl Lake {
         Ok(facts)
     }
 
-    /// What calls quote, of the tables that can be opened.
-    fn quoted(&self, tables: &[(&LakeSegment, Result<StoredTable, Trouble>)]) -> Result<IdSet<u32>, Trouble> {
-        let mut quoted = IdSet::default();
-        let mut add = |texts: Vec<u32>| {
-            quoted.extend(texts.into_iter().map(|hash| self.seal.hash_32(Way::FromDisk, hash)));
-            Ok(())
-        };
-        let is_wanted = |column: &str| bodies::QUOTE_COLUMNS.contains(&column);
-        let tables = tables.iter().filter_map(|(segment, table)| Some((segment, table.as_ref().ok()?)));
-        let read = tables.map(|(segment, table)| {
-            let found = table.each_group(&is_wanted, &|batch| bodies::quoted(&batch), &mut add);
-            found.map_err(|cause| self.trouble(segment, bodies::TABLES[0], cause))
+    /// Shows what is asked about before facts are read.
+    fn show_bodies(&self, wanted: &dyn WantedFacts) -> Result<(), Trouble> {
+        let [table, _] = bodies::TABLES;
+        let is_wanted = |column: &str| bodies::SEEN_COLUMNS.contains(&column);
+        let show = |batch| Ok(bodies::seen(&batch, &self.seal)?.iter().for_each(|facts| wanted.see(facts)));
+        let shown = self.manifest.body_segments.iter().map(|segment| {
+            let shown = self.stored(segment, table)?.each_group(&is_wanted, &show, &mut Ok);
+            shown.map_err(|cause| self.trouble(segment, table, cause))
         });
-        each_whole(read, |()| ())?;
-        Ok(quoted)
+        each_whole(shown, |()| ())
     }
 
     /// Puts the facts of one segment behind others. Bodies come group by group, so that no more than a few of them stand in
@@ -316,7 +337,7 @@ impl Lake {
         segment: &LakeSegment,
         table: &StoredTable,
         formats: &[&str],
-        quoted: Option<&IdSet<u32>>,
+        wanted: Option<&dyn WantedFacts>,
         facts: &mut Vec<BodyFacts>,
     ) -> Result<(), Trouble> {
         let [bodies_table, encodings_table] = bodies::TABLES;
@@ -326,10 +347,8 @@ impl Lake {
         self.each_group(segment, (encodings_table, &of_encodings), ALL, &Ok, &mut add)?;
         let read = |batch| {
             let mut group = bodies::read(&batch)?;
-            for row in &mut group {
-                encodings.give(row);
-                quoted.into_iter().for_each(|quoted| row.texts.keep(quoted));
-            }
+            group.iter_mut().for_each(|row| encodings.give(row));
+            group.retain_mut(|row| wanted.is_none_or(|wanted| wanted.keep(row)));
             Ok(group)
         };
         facts.reserve_exact(table.rows());
@@ -537,7 +556,7 @@ impl Lake {
         let known;
         if next.body_segments.len() >= SEGMENTS_MAX {
             let fresh: IdSet<Id> = facts.iter().map(|row| row.body).collect();
-            known = self.load_bodies(news.formats, news.maker, false)?;
+            known = self.load_bodies(news.formats, news.maker, None)?;
             facts.extend(known.iter().filter(|row| live.contains(&row.body) && !fresh.contains(&row.body)));
             next.body_segments.clear();
             // What others said of the same bodies goes: if they are asked again, they study them again.

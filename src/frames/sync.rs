@@ -16,7 +16,7 @@ use crate::base::progress::ProgressLine;
 use crate::base::unpack::Packing;
 use crate::base::{allocator, numbers};
 use crate::facts::analysis_pool::AnalysisPool;
-use crate::facts::body_facts::{BodyFacts, keep_quoted};
+use crate::facts::body_facts::{BodyFacts, WantedFacts, keep_quoted, keep_wanted};
 use crate::facts::encode::{self, Params};
 use crate::frames::lake::{Lake, News, Trouble, Update};
 use crate::frames::manifest::{Maker, StoredSource};
@@ -125,12 +125,12 @@ impl SyncScope<'_> {
 }
 
 /// What a command needs besides the counts.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Want {
+#[derive(Clone, Copy, Default)]
+pub struct Want<'w> {
     pub rows: bool,
-    /// The facts about bodies. What counts them is [`Want::tier`]: a lake that has them can give them later.
-    pub bodies: bool,
-    /// Whether texts of bodies are wanted only if some call quotes them, and all calls are known.
+    /// What of the facts about bodies. What counts them is [`Want::tier`]: a lake that has them can give them later.
+    pub bodies: Option<&'w dyn WantedFacts>,
+    /// Whether texts of bodies are wanted only if some call quotes them, and all calls are known without a lake.
     pub only_quoted: bool,
     /// The vocabularies in which bodies are to be counted, one bit each.
     pub tier: u8,
@@ -175,7 +175,7 @@ pub struct UpToDate {
 ///
 /// Whatever is wrong with the lake, the logs that are on disk are counted right: damaged parts are cut out and made anew
 /// from the logs, a lake that another run changed is looked at again, and one that cannot be read is done without.
-pub fn bring_up_to_date(scope: &SyncScope<'_>, mut lake: Option<Lake>, want: Want) -> UpToDate {
+pub fn bring_up_to_date(scope: &SyncScope<'_>, mut lake: Option<Lake>, want: Want<'_>) -> UpToDate {
     let (mut notes, mut overtaken, mut mended, mut writes) = (Vec::new(), 0, 0, true);
     if let Some(foreign) = lake.as_ref().filter(|lake| lake.is_foreign) {
         // Which of its rows belong to which log cannot be told. Where there is no log, all of them are what is left.
@@ -244,7 +244,7 @@ fn told_of_lost(scope: &SyncScope<'_>, before: &Lake, after: &Lake) -> Option<St
 fn attempt(
     scope: &SyncScope<'_>,
     lake: Option<&Lake>,
-    want: Want,
+    want: Want<'_>,
     writes: bool,
 ) -> std::result::Result<UpToDate, Trouble> {
     let mut stored = StoredFiles::of(lake);
@@ -253,16 +253,20 @@ fn attempt(
     let attempt = Attempt { scope, lake, want, writes, plans: &plans, is_read };
     let mut known = UpToDate { notes: told_of_others(scope, &plans).into_iter().collect(), ..UpToDate::default() };
     let mut loaded = attempt.load_rows()?;
-    let (tier, held) = attempt.load_bodies()?;
-    let read = attempt.read(tier, &held, (&mut stored, &mut loaded, &mut known));
+    let (tier, counted) = attempt.counted()?;
+    let read = attempt.read(tier, &counted, (&mut stored, &mut loaded, &mut known));
     attempt.load_unread(&stored, &mut loaded)?;
     let (is_kept, facts) = attempt.keep(read, &stored, (&mut loaded, &mut known))?;
     known.is_stored = if writes { is_kept } else { lake.is_some() && !is_read };
     known.lake = known.lake.or_else(|| lake.cloned());
     // What was made for the first time and the lake keeps now is let go of until somebody asks: it may be most of what is in
     // memory.
-    let stays = want.bodies || !is_kept || !held.is_empty();
-    known.bodies = stays.then(|| with_known(facts, held));
+    if want.bodies.is_some() || !is_kept {
+        let found = if is_kept { Vec::new() } else { facts };
+        known.bodies = Some(attempt.bodies(known.lake.as_ref().filter(|_| tier != 0), found)?);
+    } else {
+        drop(facts);
+    }
     if is_read {
         // What reading needed, and values that the lake keeps now.
         allocator::give_back_small_blocks();
@@ -276,7 +280,7 @@ fn attempt(
 struct Attempt<'a, 's> {
     scope: &'a SyncScope<'s>,
     lake: Option<&'a Lake>,
-    want: Want,
+    want: Want<'a>,
     /// Whether the lake may be written.
     writes: bool,
     plans: &'a [FilePlan<'a>],
@@ -323,29 +327,36 @@ impl Attempt<'_, '_> {
         Ok(())
     }
 
-    /// In which vocabularies bodies are counted, and the facts about them that the lake holds.
-    fn load_bodies(&self) -> std::result::Result<(u8, Vec<BodyFacts>), Trouble> {
+    /// In which vocabularies bodies are counted, and in which those were that the lake holds.
+    fn counted(&self) -> std::result::Result<(u8, Vec<(Id, u8)>), Trouble> {
         let Self { scope, want, is_read, .. } = *self;
         let tier = if is_read { reading_tier(scope, self.plans, want) } else { want.tier };
-        let Some(lake) = self.lake.filter(|_| (is_read || want.bodies) && tier != 0) else {
-            return Ok((tier, Vec::new()));
-        };
-        // What is read may quote what was known.
-        let only_quoted = want.only_quoted && !is_read;
-        let held = scope.pool.install(|| lake.load_bodies(&encode::ids(), scope.maker.facts, only_quoted))?;
-        Ok((if is_read { tier_with(tier, &held) } else { tier }, held))
+        let Some(lake) = self.lake.filter(|_| is_read && tier != 0) else { return Ok((tier, Vec::new())) };
+        let counted = scope.pool.install(|| lake.counted_bodies(scope.maker.facts))?;
+        Ok((tier_with(tier, &counted), counted))
+    }
+
+    /// What was found out about bodies and what the lake has, as far as it is wanted.
+    fn bodies(&self, lake: Option<&Lake>, mut found: Vec<BodyFacts>) -> std::result::Result<Vec<BodyFacts>, Trouble> {
+        let (maker, wanted) = (self.scope.maker.facts, self.want.bodies);
+        self.scope.pool.install(|| {
+            wanted.iter().for_each(|wanted| found.par_iter().for_each(|facts| wanted.see(facts)));
+            let held = lake.map(|lake| lake.load_bodies(&encode::ids(), maker, wanted)).transpose()?;
+            wanted.iter().for_each(|wanted| keep_wanted(&mut found, *wanted));
+            Ok(with_known(found, held.unwrap_or_default()))
+        })
     }
 
     /// Reads what the plans ask for and joins it to what is known.
     fn read(
         &self,
         tier: u8,
-        held: &[BodyFacts],
+        counted: &[(Id, u8)],
         (stored, loaded, known): (&mut StoredFiles, &mut Loaded, &mut UpToDate),
     ) -> WhatIsNew {
         let scope = self.scope;
-        let counted = held.iter().filter(|facts| facts.counted & tier == tier);
-        let analysis = AnalysisPool::new(tier, scope.params, counted.map(|facts| facts.body));
+        let counted = counted.iter().filter(|(_, counted)| counted & tier == tier);
+        let analysis = AnalysisPool::new(tier, scope.params, counted.map(|(body, _)| *body));
         let takes_timelines = self.writes && self.is_read && scope.timeline_maker_of.is_some();
         let timelines = self.lake.filter(|_| takes_timelines).and_then(Lake::begin_timelines);
         let joined = Joined { scope, tier, stored, loaded, known, delta: Vec::new(), timelines };
@@ -454,15 +465,15 @@ pub fn with_known(mut news: Vec<BodyFacts>, known: Vec<BodyFacts>) -> Vec<BodyFa
 
 /// The vocabularies in which this run counts: those wanted, and those in which a file that has grown was counted so far,
 /// so that every file is counted alike from end to end.
-fn reading_tier(scope: &SyncScope<'_>, plans: &[FilePlan<'_>], want: Want) -> u8 {
+fn reading_tier(scope: &SyncScope<'_>, plans: &[FilePlan<'_>], want: Want<'_>) -> u8 {
     let grown = plans.iter().filter(|plan| plan.fate == FileUpdate::Grown).filter_map(|plan| plan.known.as_ref());
     grown.fold(want.tier, |tier, known| tier | counted_tier(scope, known))
 }
 
 /// The same with those in which known bodies were counted, if some of them were not counted as this run counts: such a body
 /// may be studied again, and what is said of it then holds for every log that has it.
-fn tier_with(tier: u8, held: &[BodyFacts]) -> u8 {
-    let counted = || held.iter().map(|facts| facts.counted).filter(|counted| *counted != 0);
+fn tier_with(tier: u8, held: &[(Id, u8)]) -> u8 {
+    let counted = || held.iter().map(|(_, counted)| *counted).filter(|counted| *counted != 0);
     if counted().all(|counted| counted & tier == tier) { tier } else { counted().fold(tier, |all, one| all | one) }
 }
 

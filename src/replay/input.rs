@@ -12,6 +12,7 @@ use crate::logs::history::History;
 use crate::logs::trace::{Millis, NO_TIME, Place};
 use crate::logs::vocabulary::Vocabulary;
 use crate::mine::{sessions, totals};
+use crate::replay::lines_of_contexts::LinesOfContexts;
 use crate::replay::savings::PaperClaim;
 use crate::replay::tape::Endpoint;
 use crate::replay::{Decision, Scenario, SentAs, SessionProfile, Tape, TapeEntry, ToolKind, replay_each};
@@ -64,9 +65,9 @@ impl ReplayInput {
         let context_tokens = sessions::tokens_entered(&history);
         // Nothing else is asked of them, and the facts about bodies need the room.
         history.messages = Vec::new();
-        let bodies = input.bodies();
-        let words = &input.vocabulary;
         let lines_min = input.formats.range_lines_min;
+        let bodies = input.bodies(&LinesOfContexts::new(&history.calls, lines_min));
+        let words = &input.vocabulary;
         let annotations = Annotations::load(&input.data)?;
         let endpoint_of = |tool: &str, class: &str| endpoint(words, &annotations, tool, class);
         let lay_out = || Tape::new(&history, &names, bodies, profiles, &endpoint_of, lines_min);

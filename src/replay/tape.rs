@@ -12,7 +12,7 @@ use crate::base::tokenizer::Size;
 use crate::facts::body_facts::{BodyFacts, Encoding};
 use crate::logs::history::{Call, History};
 use crate::logs::trace::{Handle, ResultKind, Status};
-use crate::replay::runs::Windows;
+use crate::replay::runs::{self, Windows};
 use crate::settings::tool_model::ToolModel;
 
 /// Facts about a body of which nothing is recorded but its size.
@@ -189,8 +189,7 @@ impl Tape {
         range_lines_min: usize,
     ) -> Self {
         let quotes = quotes(history, &facts);
-        let (mut facts, place) = in_order_of_use(history, facts);
-        keep_quoted_here(&mut facts, &quotes);
+        let (facts, place) = in_order_of_use(history, facts);
         // What comes next is in large blocks.
         allocator::give_back_small_blocks();
         let mut endpoints: Vec<Endpoint> = Vec::new();
@@ -242,13 +241,12 @@ impl Tape {
             place.push((self.encodings.len() as u32, facts.encodings.len() as u32));
             self.encodings.extend_from_slice(&facts.encodings);
         }
-        self.windows = Windows::new(&self.facts, self.range_lines_min, &self.repeated());
-        let shares = self.shared_lines();
-        let mut wanted = vec![false; self.facts.len()];
-        for (response, _) in self.responses.iter().zip(&shares).filter(|(_, shares)| **shares) {
-            wanted[response.body as usize] = true;
-        }
-        self.windows.unpack_lines_of(&mut self.facts, &wanted, is_last);
+        let (shares, shared) = self.shared_lines();
+        let sharing = self.responses.iter().zip(&shares).filter(|(_, shares)| **shares);
+        let mut wanted: Vec<u32> = sharing.map(|(response, _)| response.body).collect();
+        wanted.sort_unstable();
+        wanted.dedup();
+        self.windows = Windows::new(&mut self.facts, self.range_lines_min, &wanted, &shared, is_last);
         for (response, shares_lines) in self.responses.iter_mut().zip(shares) {
             if let Some(facts) = self.facts.get(response.body as usize) {
                 let encodings = place[response.body as usize];
@@ -265,31 +263,18 @@ impl Tape {
         &self.encodings[start as usize..(start + count) as usize]
     }
 
-    /// For each body whether two responses show it.
-    fn repeated(&self) -> Vec<bool> {
-        let (mut once, mut twice) = (vec![false; self.facts.len()], vec![false; self.facts.len()]);
-        for response in &self.responses {
-            if let Some(once) = once.get_mut(response.body as usize) {
-                twice[response.body as usize] |= std::mem::replace(once, true);
-            }
-        }
-        twice
-    }
-
-    /// For each response whether another one of its context shows a window of lines that it shows. Most do not.
-    fn shared_lines(&self) -> Vec<bool> {
-        let mut shares = vec![false; self.responses.len()];
-        let mut seen = vec![0; self.windows.count()];
-        let mut start = 0;
-        for group in self.responses.chunk_by(|a, b| a.context() == b.context()) {
-            let windows = group.iter().map(|response| match response.outcome {
-                TapeEntry::Answer => self.windows.of(response.body),
-                _ => &[],
-            });
-            self.windows.shared(windows, start, &mut seen, &mut shares[start..start + group.len()]);
-            start += group.len();
-        }
-        shares
+    /// For each response whether another one of its context shows a window of lines that it shows, and the hashes of those
+    /// windows. Most do not.
+    fn shared_lines(&self) -> (Vec<bool>, IdSet<u64>) {
+        let contexts: Vec<&[Response]> = self.responses.chunk_by(|a, b| a.context() == b.context()).collect();
+        let lines = |response: &Response| match response.outcome {
+            TapeEntry::Answer => &self.facts_of(response).lines,
+            _ => &NOTHING.lines,
+        };
+        let shared = |context: &&[Response]| runs::shared(context.iter().map(lines), self.range_lines_min);
+        let shared: Vec<(Vec<bool>, Vec<u64>)> = contexts.par_iter().map(shared).collect();
+        let (shares, hashes): (Vec<Vec<bool>>, Vec<Vec<u64>>) = shared.into_iter().unzip();
+        (shares.concat(), hashes.into_iter().flatten().collect())
     }
 
     /// Whether a response shows what a tool read from this file.
@@ -328,12 +313,6 @@ fn in_order_of_use(history: &History, mut facts: Vec<BodyFacts>) -> (Vec<BodyFac
     facts.dedup_by_key(|row| row.body);
     facts.shrink_to_fit();
     (facts, place)
-}
-
-/// Drops the texts that no call of this tape quotes.
-fn keep_quoted_here(facts: &mut [BodyFacts], quotes: &[(u32, Vec<u32>)]) {
-    let wanted: IdSet<u32> = quotes.iter().flat_map(|(_, lines)| lines.iter().copied()).collect();
-    facts.par_iter_mut().for_each(|facts| facts.texts.keep(&wanted));
 }
 
 fn outcome(call: &Call, studied: bool) -> TapeEntry {

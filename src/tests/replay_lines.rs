@@ -86,10 +86,18 @@ impl Read {
 fn decide(tape: &Tape) -> (Vec<(Decision, Vec<LineRun>)>, Expanded) {
     let mut decisions = Vec::new();
     let scenario = Scenario::new(&Effective::built_in().settings, tape, EXTENDED);
-    let (_, expanded) = replay_expanded(tape, &scenario, &mut |_, decision, runs| {
-        decisions.push((*decision, runs.to_vec()));
+    let (_, expanded) = replay_expanded(tape, &scenario, &mut |index, decision, runs| {
+        let body = tape.responses[index as usize].body;
+        decisions.push((*decision, runs.iter().map(|run| among_all_lines(tape, body, run)).collect()));
     });
     (decisions, expanded)
+}
+
+/// A run by places among all lines of its body: a tape takes lines that nobody shares together.
+fn among_all_lines(tape: &Tape, body: u32, run: &LineRun) -> LineRun {
+    let first = tape.windows.lines_of(body)[run.lines.start];
+    let start = tape.facts[body as usize].lines.iter().position(|line| line == first).unwrap();
+    LineRun { lines: start..start + run.lines.len(), ..*run }
 }
 
 fn name(response: u32) -> String {

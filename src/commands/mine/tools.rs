@@ -7,6 +7,7 @@ use crate::base::id::{Id, IdMap};
 use crate::base::names::{Names, mcp_server};
 use crate::base::pseudonyms::Pseudonyms;
 use crate::commands::mine::export::{CsvLayout, ExportArgs, KeptArgs, Mined, MinedArgs};
+use crate::facts::body_facts::SizesAlone;
 use crate::frames::input::Input;
 use crate::frames::tool_use::{MinedCall, ToolUsage, ToolUsages, Volume};
 use crate::logs::history::History;
@@ -121,7 +122,7 @@ pub struct Called {
 /// Looks at every call of the input.
 pub fn called(input: &mut Input, exact: bool, rules: &ToolUseRules) -> Called {
     let (history, names) = input.named_history();
-    let bodies = if exact { input.bodies() } else { Vec::new() };
+    let bodies = if exact { input.bodies(&SizesAlone) } else { Vec::new() };
     let counted = bodies.iter().filter(|body| body.counted & EXACT_TIER != 0);
     let exact: IdMap<Id, u32> = counted.map(|body| (body.body, body.raw.tokens[0])).collect();
     let guide = ToolGuide { rules, changing: &input.vocabulary.file_mutate_tools, exact: &exact };

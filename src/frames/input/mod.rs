@@ -13,6 +13,8 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::{Arc, Mutex};
 
+use rayon::prelude::*;
+
 use crate::base::data::{Data, typed};
 use crate::base::error::{Error, Result};
 use crate::base::id::{Id, IdMap, IdSet};
@@ -20,7 +22,7 @@ use crate::base::names::Names;
 use crate::base::unpack::CountingReader;
 use crate::base::{allocator, progress};
 use crate::facts::analysis_pool::AnalysisPool;
-use crate::facts::body_facts::BodyFacts;
+use crate::facts::body_facts::{BodyFacts, WantedFacts, keep_wanted};
 use crate::facts::encode::FormatRules;
 use crate::facts::shape;
 use crate::frames::input::timeline::{TextWords, TimelineDetail};
@@ -230,7 +232,7 @@ impl Input {
             values: all || of_calls || timeline.is_some_and(|detail| detail.values),
             words: all || timeline.is_some_and(|detail| detail.words > TextWords::None),
         };
-        input.tally = input.refresh(false, false);
+        input.tally = input.refresh(false, None);
         if input.listing.stdin {
             input.read_pipe(stdin, timeline.is_some())?;
         }
@@ -284,7 +286,7 @@ impl Input {
     }
 
     /// Brings the logs and the lake up to date and takes over what is known then; tells what had to be done for it.
-    fn refresh(&mut self, rows: bool, bodies: bool) -> SyncTally {
+    fn refresh(&mut self, rows: bool, bodies: Option<&dyn WantedFacts>) -> SyncTally {
         let lake = self.lake.take();
         let is_shown = self.progress;
         let waiting = || tell_waiting(is_shown);
@@ -387,7 +389,7 @@ impl Input {
         if self.corpus.is_none() || self.held_rows < wanted {
             // Symbols of rows that are read again may mean something else.
             self.held = None;
-            self.refresh(true, false);
+            self.refresh(true, None);
         }
         let corpus = self.corpus.as_mut().expect("it was just loaded");
         if let Some(mut trace) = self.piped.take() {
@@ -420,12 +422,20 @@ impl Input {
         allocator::give_back_small_blocks();
     }
 
-    /// The facts about bodies, by name. Some bodies of deleted logs may have none.
-    pub fn bodies(&mut self) -> Vec<BodyFacts> {
-        if self.bodies.is_none() {
-            self.refresh(false, true);
+    /// What is wanted of the facts about bodies, by name. Some bodies of deleted logs may have none.
+    pub fn bodies(&mut self, wanted: &dyn WantedFacts) -> Vec<BodyFacts> {
+        let mut piped = std::mem::take(&mut self.piped_bodies);
+        piped.iter().for_each(|facts| wanted.see(facts));
+        if let Some(held) = &mut self.bodies {
+            self.pool.install(|| {
+                held.par_iter().for_each(|facts| wanted.see(facts));
+                keep_wanted(held, wanted);
+            });
+        } else {
+            self.refresh(false, Some(wanted));
         }
-        with_known(std::mem::take(&mut self.piped_bodies), self.bodies.take().unwrap_or_default())
+        keep_wanted(&mut piped, wanted);
+        with_known(piped, self.bodies.take().unwrap_or_default())
     }
 
     /// The first log on disk whose rows name each of these sessions and directories.

@@ -1,0 +1,172 @@
+//! Which lines of bodies a replay asks about: numbered ones of which the same context is shown a stretch twice, and those that a
+//! call of the context quotes. Lines are most of what is known of bodies, and most of them stand in one place; so they are
+//! looked at once before they are kept.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, OnceLock, PoisonError, RwLock};
+
+use rayon::prelude::*;
+use xxhash_rust::xxh3::xxh3_64_with_seed;
+
+use crate::base::body_shape::{BodyShape, Showing};
+use crate::base::id::{Id, IdMap, IdSet};
+use crate::facts::body_facts::{BodyFacts, BodyLines, LineHashes, WantedFacts};
+use crate::logs::history::Call;
+use crate::replay::runs::WINDOW_LINES_MIN;
+
+/// Bytes of a numbered line, to guess how many there are: fewer make room for more than come.
+const LINE_BYTES: u64 = 32;
+/// Bytes of a packed witness.
+const WITNESS_BYTES: usize = 8;
+
+/// What the contexts of a history ask of the bodies that they are shown.
+pub struct LinesOfContexts<'h> {
+    /// All calls, context by context.
+    calls: &'h [Call],
+    /// The bodies that contexts are shown, in order, each with the number of the context; as often as it is shown there.
+    shown: Vec<(Id, u32)>,
+    window_lines: usize,
+    /// Windows of lines, each with its context.
+    windows: RepeatedHashes,
+    /// What calls quote, by the name of the quote.
+    quotes: Mutex<IdMap<Id, LineHashes>>,
+    /// The same by context, once all were seen.
+    quoted: OnceLock<IdSet<(u32, u32)>>,
+}
+
+impl<'h> LinesOfContexts<'h> {
+    /// Of calls in the order of a history; `window_lines` is what a reference to lines stands for at least.
+    pub fn new(calls: &'h [Call], window_lines: usize) -> Self {
+        let bodies = contexts(calls).flat_map(|(context, calls)| calls.iter().map(move |call| (call.body, context)));
+        let mut shown: Vec<(Id, u32)> = bodies.filter(|(body, _)| body.is_some()).collect();
+        shown.par_sort_unstable();
+        let is_numbered = |call: &&Call| call.showing == Showing::Rows || call.shape == BodyShape::NumberedList as u8;
+        let bytes: u64 = calls.iter().filter(is_numbered).map(|call| u64::from(call.bytes)).sum();
+        let lines = (bytes / LINE_BYTES) as usize;
+        let windows = RepeatedHashes::with_room_for(lines);
+        let window_lines = window_lines.max(WINDOW_LINES_MIN);
+        Self { calls, shown, window_lines, windows, quotes: Mutex::default(), quoted: OnceLock::new() }
+    }
+
+    /// The contexts that are shown a body, as often as they are.
+    fn contexts_of(&self, body: Id) -> &[(Id, u32)] {
+        let start = self.shown.partition_point(|(shown, _)| *shown < body);
+        self.shown[start..].chunk_by(|one, next| one.0 == next.0).next().filter(|same| same[0].0 == body).unwrap_or(&[])
+    }
+
+    /// The hashes of the windows of some lines in a context. Lines between which a number is missing make no window for a replay;
+    /// here they do, so that some lines are kept for nothing.
+    fn windows(&self, lines: &BodyLines, context: u32) -> impl Iterator<Item = u64> {
+        let windows = lines.witnesses().windows(self.window_lines * WITNESS_BYTES).step_by(WITNESS_BYTES);
+        windows.map(move |window| xxh3_64_with_seed(window, context.into()))
+    }
+
+    /// What calls quote, each with its context; asked for when all facts were seen.
+    fn quoted(&self) -> &IdSet<(u32, u32)> {
+        self.quoted.get_or_init(|| {
+            self.windows.close();
+            let quotes = self.quotes.lock().unwrap_or_else(PoisonError::into_inner);
+            let calls = contexts(self.calls).flat_map(|(context, calls)| calls.iter().map(move |call| (context, call)));
+            let quotes = calls.filter_map(|(context, call)| Some((context, quotes.get(&quoted_by(call))?)));
+            quotes.flat_map(|(context, texts)| texts.hashes().iter().map(move |hash| (context, *hash))).collect()
+        })
+    }
+}
+
+impl WantedFacts for LinesOfContexts<'_> {
+    fn see(&self, facts: &BodyFacts) {
+        if facts.is_quote() {
+            let mut quotes = self.quotes.lock().unwrap_or_else(PoisonError::into_inner);
+            quotes.insert(facts.body, facts.texts.clone());
+        } else if !facts.lines.is_empty() {
+            for shown in self.contexts_of(facts.body).chunk_by(|one, next| one == next) {
+                let repeats = shown.len() > 1;
+                self.windows.add(self.windows(&facts.lines, shown[0].1), repeats);
+            }
+        }
+    }
+
+    fn keep(&self, facts: &mut BodyFacts) -> bool {
+        if facts.is_quote() {
+            return true;
+        }
+        let (quoted, contexts) = (self.quoted(), self.contexts_of(facts.body));
+        let in_some = |asks: &dyn Fn(u32) -> bool| contexts.iter().any(|(_, context)| asks(*context));
+        let repeats = |context: u32| self.windows(&facts.lines, context).any(|window| self.windows.has(window));
+        if !facts.lines.is_empty() && !in_some(&repeats) {
+            facts.lines = BodyLines::default();
+        }
+        facts.texts.keep(|hash| in_some(&|context| quoted.contains(&(context, hash))));
+        !contexts.is_empty()
+    }
+}
+
+/// The contexts of calls, numbered.
+fn contexts(calls: &[Call]) -> impl Iterator<Item = (u32, &[Call])> {
+    (0..).zip(calls.chunk_by(|one, next| (one.chain, one.partition) == (next.chain, next.partition)))
+}
+
+/// The name of what a call quotes.
+fn quoted_by(call: &Call) -> Id {
+    BodyFacts::quoted_by(call.message, call.id)
+}
+
+/// Which hashes came twice, in whatever order they come: some that did not may be among them, none that did is missing.
+struct RepeatedHashes {
+    /// Dropped once all have come: it takes most of the room. What comes then all the same counts as come before.
+    once: RwLock<Option<HashSketch>>,
+    twice: HashSketch,
+}
+
+impl RepeatedHashes {
+    /// Sixteen bits for each hash; few come twice.
+    fn with_room_for(hashes: usize) -> Self {
+        let once = RwLock::new(Some(HashSketch::of_words(hashes / 4)));
+        Self { once, twice: HashSketch::of_words(hashes / 16) }
+    }
+
+    /// With `repeats` they come twice at once.
+    fn add(&self, hashes: impl Iterator<Item = u64>, repeats: bool) {
+        let once = self.once.read().unwrap_or_else(PoisonError::into_inner);
+        for hash in hashes {
+            if once.as_ref().is_none_or(|once| once.add(hash)) || repeats {
+                self.twice.add(hash);
+            }
+        }
+    }
+
+    /// All have come.
+    fn close(&self) {
+        *self.once.write().unwrap_or_else(PoisonError::into_inner) = None;
+    }
+
+    fn has(&self, hash: u64) -> bool {
+        self.twice.has(hash)
+    }
+}
+
+/// A Bloom filter in which all bits of a hash stand in one word (B. Bloom, 1970; F. Putze et al., 2007).
+struct HashSketch(Vec<AtomicU64>);
+
+impl HashSketch {
+    fn of_words(words: usize) -> Self {
+        Self((0..words.next_power_of_two()).map(|_| AtomicU64::new(0)).collect())
+    }
+
+    /// The word of a hash, and four bits in it.
+    fn place(&self, hash: u64) -> (&AtomicU64, u64) {
+        let bits = (0..4).fold(0, |bits, number| bits | 1 << (hash >> (6 * number) & 63));
+        (&self.0[(hash >> 24) as usize & (self.0.len() - 1)], bits)
+    }
+
+    /// Whether it was there before.
+    fn add(&self, hash: u64) -> bool {
+        let (word, bits) = self.place(hash);
+        word.fetch_or(bits, Ordering::Relaxed) & bits == bits
+    }
+
+    fn has(&self, hash: u64) -> bool {
+        let (word, bits) = self.place(hash);
+        word.load(Ordering::Relaxed) & bits == bits
+    }
+}
