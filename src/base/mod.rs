@@ -5,6 +5,7 @@ pub mod backtest;
 pub mod block;
 pub mod body_shape;
 pub mod bootstrap;
+pub mod client_version;
 pub mod contained;
 pub mod damage;
 pub mod data;

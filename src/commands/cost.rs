@@ -55,7 +55,7 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<()> {
     let names = ShownNames::of(labels(), is_redacted, input);
     let (short, full) = (|label: &Label| names.short(label), |label: &Label| names.full(label));
     let price = logs.workload.prices.web_search.as_ref();
-    let searches = price.map(|price| web_searches(&logs.workload.timeline, price)).unwrap_or_default();
+    let searches = price.map(|price| web_searches(&logs.workload.timeline, price));
     input.tell(&args.asked.output, context)?;
     let top = if args.all { found.rows.len() } else { args.top as usize };
     match form {
@@ -64,16 +64,17 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<()> {
                 "by": found.keys.iter().map(|key| key.into_str()).collect::<Vec<_>>(),
                 "summary": summary,
                 "total": tables::json(&found.total),
-                "web_searches": searches.0,
-                "web_searches_nano_usd": searches.1,
+                "web_searches": searches.map(|(searches, _)| searches),
+                "web_searches_nano_usd": searches.map(|(_, nano_usd)| nano_usd),
                 "rows": table::json(&tables::listing(&found, &full)),
             });
             input.write_json("cost", own, (&args.asked.output, is_redacted), context)?;
         }
         TableFormat::Csv => table::table(&tables::listing(&found, &full)).write(context.out, TableFormat::Csv, None)?,
         form => {
-            let searches =
-                web_searches_words(searches).map(|words| format!("Not in the bill: {words}, billed by number."));
+            let searches = searches
+                .and_then(web_searches_words)
+                .map(|words| format!("Not in the bill: {words}, billed by number."));
             for line in summary.lines().into_iter().chain(searches) {
                 let width = context.width.filter(|_| form == TableFormat::Table);
                 write!(context.out, "{}", paragraph("", &form.sentence(&line), width))?;

@@ -20,10 +20,14 @@ pub fn keep_quoted(facts: &mut [BodyFacts]) {
 }
 
 /// What of the facts about bodies a question asks for: lines and texts are most of what is known of bodies, and hardly any of
-/// them matter to it. All facts are shown to it, and then handed to it one by one.
+/// them matter to it. Facts with numbered lines and quotes are shown to it, others may be; then all are handed to it one by one.
 pub trait WantedFacts: Sync {
-    /// Looks at facts that have numbered lines, or are a quote, in any order: whose they are, the witnesses of lines, and the
-    /// texts of a quote.
+    /// Whether it looks at any before it takes them.
+    fn looks(&self) -> bool {
+        true
+    }
+
+    /// Looks at facts, in any order: whose they are, the witnesses of lines, and the texts of a quote.
     fn see(&self, facts: &BodyFacts);
 
     /// Drops what is not asked for, once all were seen; says whether the rest is asked for.
@@ -34,6 +38,10 @@ pub trait WantedFacts: Sync {
 pub struct SizesAlone;
 
 impl WantedFacts for SizesAlone {
+    fn looks(&self) -> bool {
+        false
+    }
+
     fn see(&self, _: &BodyFacts) {}
 
     fn keep(&self, facts: &mut BodyFacts) -> bool {

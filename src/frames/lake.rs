@@ -271,7 +271,10 @@ impl Lake {
     /// In which vocabularies bodies were counted, by name: as [`Lake::load_bodies`] has it.
     pub fn counted_bodies(&self, maker: Id) -> Result<Vec<(Id, u8)>, Trouble> {
         let facts = self.newest_bodies(maker, |segment, table, facts| {
-            let mut add = |mut group| Ok(facts.append(&mut group));
+            let mut add = |mut group| {
+                facts.append(&mut group);
+                Ok(())
+            };
             let is_wanted = |column: &str| bodies::COUNTED_COLUMNS.contains(&column);
             self.each_group(segment, (bodies::TABLES[0], table), &is_wanted, &|batch| bodies::read(&batch), &mut add)
         });
@@ -287,7 +290,7 @@ impl Lake {
         maker: Id,
         wanted: Option<&dyn WantedFacts>,
     ) -> Result<Vec<BodyFacts>, Trouble> {
-        if let Some(wanted) = wanted {
+        if let Some(wanted) = wanted.filter(|wanted| wanted.looks()) {
             self.show_bodies(wanted)?;
         }
         self.newest_bodies(maker, |segment, table, facts| {
@@ -322,7 +325,10 @@ impl Lake {
     fn show_bodies(&self, wanted: &dyn WantedFacts) -> Result<(), Trouble> {
         let [table, _] = bodies::TABLES;
         let is_wanted = |column: &str| bodies::SEEN_COLUMNS.contains(&column);
-        let show = |batch| Ok(bodies::seen(&batch, &self.seal)?.iter().for_each(|facts| wanted.see(facts)));
+        let show = |batch| {
+            bodies::seen(&batch, &self.seal)?.iter().for_each(|facts| wanted.see(facts));
+            Ok(())
+        };
         let shown = self.manifest.body_segments.iter().map(|segment| {
             let shown = self.stored(segment, table)?.each_group(&is_wanted, &show, &mut Ok);
             shown.map_err(|cause| self.trouble(segment, table, cause))

@@ -130,7 +130,7 @@ pub struct Want<'w> {
     pub rows: bool,
     /// What of the facts about bodies. What counts them is [`Want::tier`]: a lake that has them can give them later.
     pub bodies: Option<&'w dyn WantedFacts>,
-    /// Whether texts of bodies are wanted only if some call quotes them, and all calls are known without a lake.
+    /// Whether texts that no call quotes are dropped at once where there is no lake, since all calls are known then.
     pub only_quoted: bool,
     /// The vocabularies in which bodies are to be counted, one bit each.
     pub tier: u8,
@@ -261,11 +261,9 @@ fn attempt(
     known.lake = known.lake.or_else(|| lake.cloned());
     // What was made for the first time and the lake keeps now is let go of until somebody asks: it may be most of what is in
     // memory.
+    let found = Some(facts).filter(|_| !is_kept).unwrap_or_default();
     if want.bodies.is_some() || !is_kept {
-        let found = if is_kept { Vec::new() } else { facts };
         known.bodies = Some(attempt.bodies(known.lake.as_ref().filter(|_| tier != 0), found)?);
-    } else {
-        drop(facts);
     }
     if is_read {
         // What reading needed, and values that the lake keeps now.
@@ -378,7 +376,7 @@ impl Attempt<'_, '_> {
         (loaded, known): (&mut Loaded, &mut UpToDate),
     ) -> std::result::Result<(bool, Vec<BodyFacts>), Trouble> {
         let is_kept = match self.lake {
-            Some(lake) if self.writes => keep(lake, self.scope, stored, (&delta, &facts, timelines), (loaded, known))?,
+            Some(lake) if self.writes => write(lake, self.scope, stored, (&delta, &facts, timelines), (loaded, known))?,
             Some(_) => facts.is_empty(),
             None => false,
         };
@@ -395,7 +393,7 @@ impl Attempt<'_, '_> {
 }
 
 /// Writes what is new into the lake; says whether that was done. A lake that cannot be written is no trouble.
-fn keep(
+fn write(
     lake: &Lake,
     scope: &SyncScope<'_>,
     stored: &StoredFiles,

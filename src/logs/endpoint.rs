@@ -77,7 +77,7 @@ pub struct Endpoints {
     /// Class by program.
     programs: BTreeMap<String, String>,
     passed_over: BTreeSet<String>,
-    /// Programs that show what comes through a pipe and nothing of their own.
+    /// Programs that show what comes through a pipe and nothing of their own, with their options that ask for a number.
     passed_on: BTreeMap<String, Vec<String>>,
     wrappers: BTreeMap<String, Options>,
     git_options_with_value: BTreeSet<String>,
@@ -238,14 +238,16 @@ impl Options {
     }
 }
 
-/// Whether words behind a program are options alone, with the number that those of `counting` ask for.
+/// Whether words behind a program are options alone, with the number that those of `counting` ask for. Behind `--` anything is a
+/// file.
 fn names_no_file(words: &[Word<'_>], counting: &[String]) -> bool {
     let is_count = |before: Option<&Word<'_>>, word: &Word<'_>| {
         before.is_some_and(|option| counting.iter().any(|known| known == option))
-            && word.bytes().all(|byte| byte.is_ascii_digit())
+            && word.trim_start_matches('+').bytes().all(|byte| byte.is_ascii_digit())
     };
+    let is_option = |word: &Word<'_>| word.starts_with('-') && **word != *"--";
     let befores = std::iter::once(None).chain(words.iter().map(Some));
-    befores.zip(words).all(|(before, word)| word.starts_with(['-', '+']) || is_count(before, word))
+    befores.zip(words).all(|(before, word)| is_option(word) || is_count(before, word))
 }
 
 fn without_options<'w, 't>(mut arguments: &'w [Word<'t>], with_value: &BTreeSet<String>) -> &'w [Word<'t>] {

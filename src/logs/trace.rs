@@ -9,6 +9,7 @@ use std::ops::Range;
 use serde::{Deserialize, Serialize};
 
 use crate::base::body_shape::Showing;
+use crate::base::client_version::ClientVersion;
 use crate::base::damage::Damage;
 use crate::base::id::{Id, IdMap};
 use crate::base::names::{Names, Sym};
@@ -539,10 +540,9 @@ pub fn earlier(a: Millis, b: Millis) -> Millis {
     }
 }
 
-/// Orders dotted versions number by number ("2.1.9" before "2.1.29").
+/// Orders versions of Claude Code ("2.1.9" before "2.1.29-beta.1" before "2.1.29"); what is none comes before all.
 pub fn compare_versions(a: &str, b: &str) -> std::cmp::Ordering {
-    let parts = |text: &str| text.split('.').map(|part| part.parse().unwrap_or(0)).collect::<Vec<u64>>();
-    parts(a).cmp(&parts(b)).then_with(|| a.cmp(b))
+    ClientVersion::parse(a).cmp(&ClientVersion::parse(b)).then_with(|| a.cmp(b))
 }
 
 /// Pairs each answering half with the nearest asking half of its id before it, if nothing answered that yet; whatever has no

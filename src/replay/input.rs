@@ -66,7 +66,8 @@ impl ReplayInput {
         // Nothing else is asked of them, and the facts about bodies need the room.
         history.messages = Vec::new();
         let lines_min = input.formats.range_lines_min;
-        let bodies = input.bodies(&LinesOfContexts::new(&history.calls, lines_min));
+        let asked_for = input.pool.install(|| LinesOfContexts::new(&history.calls, lines_min));
+        let bodies = input.bodies(&asked_for);
         let words = &input.vocabulary;
         let annotations = Annotations::load(&input.data)?;
         let endpoint_of = |tool: &str, class: &str| endpoint(words, &annotations, tool, class);

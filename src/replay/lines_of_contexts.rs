@@ -14,7 +14,7 @@ use crate::facts::body_facts::{BodyFacts, BodyLines, LineHashes, WantedFacts};
 use crate::logs::history::Call;
 use crate::replay::runs::WINDOW_LINES_MIN;
 
-/// Bytes of a numbered line, to guess how many there are: fewer make room for more than come.
+/// Bytes of a numbered line, to guess how many there are. If lines are longer, there is more room than is needed.
 const LINE_BYTES: u64 = 32;
 /// Bytes of a packed witness.
 const WITNESS_BYTES: usize = 8;
@@ -28,8 +28,8 @@ pub struct LinesOfContexts<'h> {
     window_lines: usize,
     /// Windows of lines, each with its context.
     windows: RepeatedHashes,
-    /// What calls quote, by the name of the quote.
-    quotes: Mutex<IdMap<Id, LineHashes>>,
+    /// What calls quote, by the name of the quote: where two are told under one name, either may be asked for.
+    quotes: Mutex<IdMap<Id, Vec<LineHashes>>>,
     /// The same by context, once all were seen.
     quoted: OnceLock<IdSet<(u32, u32)>>,
 }
@@ -61,14 +61,16 @@ impl<'h> LinesOfContexts<'h> {
         windows.map(move |window| xxh3_64_with_seed(window, context.into()))
     }
 
-    /// What calls quote, each with its context; asked for when all facts were seen.
+    /// What calls quote, each with its context. Whoever asks first says that all facts were seen, and what was needed for that
+    /// alone is dropped.
     fn quoted(&self) -> &IdSet<(u32, u32)> {
         self.quoted.get_or_init(|| {
             self.windows.close();
             let quotes = self.quotes.lock().unwrap_or_else(PoisonError::into_inner);
             let calls = contexts(self.calls).flat_map(|(context, calls)| calls.iter().map(move |call| (context, call)));
             let quotes = calls.filter_map(|(context, call)| Some((context, quotes.get(&quoted_by(call))?)));
-            quotes.flat_map(|(context, texts)| texts.hashes().iter().map(move |hash| (context, *hash))).collect()
+            let texts = quotes.flat_map(|(context, quotes)| quotes.iter().map(move |texts| (context, texts)));
+            texts.flat_map(|(context, texts)| texts.hashes().iter().map(move |hash| (context, *hash))).collect()
         })
     }
 }
@@ -77,7 +79,7 @@ impl WantedFacts for LinesOfContexts<'_> {
     fn see(&self, facts: &BodyFacts) {
         if facts.is_quote() {
             let mut quotes = self.quotes.lock().unwrap_or_else(PoisonError::into_inner);
-            quotes.insert(facts.body, facts.texts.clone());
+            quotes.entry(facts.body).or_default().push(facts.texts.clone());
         } else if !facts.lines.is_empty() {
             for shown in self.contexts_of(facts.body).chunk_by(|one, next| one == next) {
                 let repeats = shown.len() > 1;

@@ -15,7 +15,7 @@ mod expansion;
 pub mod gate;
 pub mod input;
 mod layers;
-mod lines_of_contexts;
+pub mod lines_of_contexts;
 pub mod published;
 mod recorded;
 pub mod runs;

@@ -10,6 +10,8 @@ use crate::facts::body_facts::{BodyFacts, BodyLine, BodyLines};
 
 /// Stands where no window begins.
 pub const NO_WINDOW: u32 = u32::MAX;
+/// Stands where a body shares no lines.
+const NOT_SHOWN: u32 = u32::MAX;
 /// Base of the rolling hash by which windows are looked up; equality is decided by the lines.
 const BASE: u64 = 0x9E37_79B9_7F4A_7C15;
 
@@ -24,7 +26,7 @@ const BODIES_AT_ONCE: usize = 4096;
 pub struct Windows {
     /// Lines of a window.
     length: usize,
-    /// By body its place in `shown`, or [`NO_WINDOW`].
+    /// By body its place in `shown`, or [`NOT_SHOWN`].
     places: Vec<u32>,
     shown: Vec<NumberedLines>,
     /// Distinct windows.
@@ -43,7 +45,7 @@ impl Windows {
     /// lines. With `is_last`, packed lines are dropped in the end: nobody asks for them again.
     pub fn new(facts: &mut [BodyFacts], length: usize, wanted: &[u32], shared: &IdSet<u64>, is_last: bool) -> Self {
         let length = length.max(WINDOW_LINES_MIN);
-        let mut windows = Self { length, places: vec![NO_WINDOW; facts.len()], ..Self::default() };
+        let mut windows = Self { length, places: vec![NOT_SHOWN; facts.len()], ..Self::default() };
         let mut known: IdMap<u64, FirstWindow> = IdMap::default();
         let mut numbers: Vec<Box<[u32]>> = Vec::with_capacity(wanted.len());
         let shared_in = |lines: &mut Vec<BodyLine>, body: &u32| {
@@ -60,13 +62,16 @@ impl Windows {
             }
         }
         drop(known);
-        let lines = |(body, numbers): (&u32, Box<[u32]>)| {
-            NumberedLines::new(facts[*body as usize].lines.iter().collect(), numbers, length)
+        let given = |body: &u32| {
+            let lines = &mut facts[*body as usize].lines;
+            if is_last { std::mem::take(lines) } else { lines.clone() }
         };
-        windows.shown = wanted.par_iter().zip(numbers).map(lines).collect();
+        let given: Vec<BodyLines> = wanted.iter().map(given).collect();
         if is_last {
             facts.iter_mut().for_each(|row| row.lines = BodyLines::default());
         }
+        let unpacked = |(lines, numbers): (BodyLines, _)| NumberedLines::new(lines.iter().collect(), numbers, length);
+        windows.shown = given.into_par_iter().zip(numbers).map(unpacked).collect();
         windows
     }
 
@@ -125,13 +130,8 @@ impl Windows {
 }
 
 impl NumberedLines {
-    /// Lines that stand in no window that counts are never referred to, so neighbours become one: they are most lines. Not where
-    /// numbers come again, since a reference goes by the number.
+    /// Lines that stand in no window that counts are never referred to, so neighbours become one: they are most lines.
     fn new(lines: Vec<BodyLine>, windows: Box<[u32]>, length: usize) -> Self {
-        let numbers = lines.iter().map(|line| line.number).filter(|number| *number > 0);
-        if !numbers.is_sorted_by(|one, next| one < next) {
-            return Self { lines: lines.into(), windows };
-        }
         let mut kept: Vec<(BodyLine, u32)> = Vec::new();
         // Where the last window that counts ends, and whether the line before stands in none.
         let (mut end, mut is_alone) = (0, false);

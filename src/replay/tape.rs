@@ -172,7 +172,7 @@ pub struct Tape {
     pub range_lines_min: usize,
     /// The encodings of all bodies, in the order of the facts; see [`Tape::new`].
     pub encodings: Vec<Encoding>,
-    /// Runs of lines of all bodies; see [`Tape::new`].
+    /// Runs of lines of the bodies that share some in a context; see [`Tape::new`].
     pub windows: Windows,
     /// What calls quote of earlier results: index of the response of the call, hashes of the lines; in order.
     pub quotes: Vec<(u32, Vec<u32>)>,

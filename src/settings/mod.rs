@@ -14,7 +14,6 @@ pub mod claude {
     pub mod levers;
     pub mod reversal;
     pub mod strict;
-    pub mod version;
 }
 pub mod entries;
 pub mod finding;

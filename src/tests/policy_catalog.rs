@@ -2,11 +2,12 @@
 
 use serde_json::{Value, json};
 
+use crate::base::client_version::ClientVersion;
 use crate::base::data::fitting;
 use crate::base::unpack::Packing;
 use crate::logs::definitions::{Quote, read_all};
 use crate::logs::read::Job;
-use crate::settings::claude::version::ClientVersion;
+use crate::logs::trace::compare_versions;
 use crate::tests::log_builder::{agent_progress, answers, asks, log, user};
 use crate::whatif::arg_check::outcome::Provider;
 use crate::whatif::catalog::read::{DefinitionShape, Spec, attached, definitions, quoted};
@@ -265,4 +266,8 @@ fn versions_are_compared_as_numbers() {
     assert!(version("1.0.128") < version("2.0.5-dev"));
     assert!(version("2.0.5-dev") < version("2.0.5") && version("2.0.4") < version("2.0.5-dev"));
     assert_eq!(ClientVersion::parse("newest"), None);
+    let ordered = ["newest", "2.1.8", "2.1.9-beta.1", "2.1.9", "2.1.30 (Claude Code)"];
+    for pair in ordered.windows(2) {
+        assert!(compare_versions(pair[0], pair[1]).is_lt(), "{pair:?}");
+    }
 }

@@ -286,6 +286,25 @@ fn later_edits_at_risk_are_counted() {
 }
 
 #[test]
+fn lines_that_a_context_is_shown_twice_are_referred_to() {
+    let lines = |from: usize, to: usize| -> String {
+        (from..to).map(|n| format!("{n:>6}\tlet value_{n} = compute({n});\n")).collect()
+    };
+    let (first, overlapping, apart) = (lines(1, 60), lines(20, 80), lines(100, 160));
+    let read = || json!({ "file_path": "/w/x" });
+    let references = |texts: &[&String]| {
+        let calls: Vec<_> = texts.iter().map(|text| ("Read", read(), text.as_str())).collect();
+        let replay = replayed(&log("s", &calls));
+        assert_eq!(replay["arms"][1]["hints_expanded"]["different"], 0);
+        replay["arms"][1]["hints"]["lines"].as_u64().unwrap()
+    };
+    assert_eq!(references(&[&first, &overlapping]), 1);
+    assert_eq!(references(&[&first, &apart]), 0);
+    // A number that comes again means the first line that has it.
+    assert_eq!(references(&[&format!("{first}{first}"), &overlapping]), 1);
+}
+
+#[test]
 fn one_format_is_printed_and_read_back() {
     let home = Home::new();
     let hits = "src/a.rs:1:x\nsrc/a.rs-2-  y\nsrc/a.rs-3-\nlast\n";

@@ -8,12 +8,15 @@ use proptest::prelude::*;
 use super::range_references;
 use crate::base::body_shape::Showing;
 use crate::base::id::{Id, work};
+use crate::base::names::Sym;
 use crate::base::tokenizer::Size;
 use crate::facts::body_analyzer::BodyAnalyzer;
-use crate::facts::body_facts::{BodyFacts, BodyLine, BodyLines, witness};
+use crate::facts::body_facts::{BodyFacts, BodyLine, BodyLines, WantedFacts, keep_wanted, witness};
 use crate::facts::encode::Params;
 use crate::facts::numbered::segments;
-use crate::logs::trace::Handle;
+use crate::logs::history::Call;
+use crate::logs::trace::{Handle, ResultKind, Status};
+use crate::replay::lines_of_contexts::LinesOfContexts;
 use crate::replay::runs::{LineRun, Windows};
 use crate::replay::savings::Expanded;
 use crate::replay::tape::{BodyAtHand, Endpoint, Response, SessionProfiles};
@@ -112,16 +115,20 @@ fn numbered(from: usize, versions: &[u8]) -> String {
 
 /// Reads of parts of a file that is edited between them.
 fn reads() -> impl Strategy<Value = Vec<(String, u32)>> {
-    let read = (0_usize..50, 1_usize..40, 0_usize..60, 0_u8..4, prop::bool::weighted(0.05));
+    let flags = (prop::bool::weighted(0.05), prop::bool::weighted(0.1));
+    let read = (0_usize..50, 1_usize..40, 0_usize..60, 0_u8..4, flags);
     prop::collection::vec(read, 1..24).prop_map(|reads| {
         let (mut file, mut partition) = (vec![0_u8; 60], 0);
         let mut shown = Vec::new();
-        for (number, (from, length, edited, version, compacted)) in reads.into_iter().enumerate() {
+        for (number, (from, length, edited, version, (compacted, twice))) in reads.into_iter().enumerate() {
             file[edited] = version;
             partition += u32::from(compacted);
             let end = (from + length).min(file.len());
             // A line at the end that tells reads apart, so that few of them are equal as a whole.
-            let text = numbered(from + 1, &file[from..end]) + &format!("read {}", number % 7);
+            let text = numbered(from + 1, &file[from..end]);
+            // The numbers of another file, which are the same.
+            let other = if twice { numbered(from + 1, &vec![9; end - from]) } else { String::new() };
+            let text = text + &other + &format!("read {}", number % 7);
             shown.push((text, partition));
         }
         shown
@@ -134,6 +141,58 @@ fn evictions() -> impl Strategy<Value = Vec<(u32, u32)>> {
         pairs.sort_unstable();
         pairs
     })
+}
+
+/// A call that is shown a text in a partition.
+fn call(text: &str, partition: u32) -> Call {
+    Call {
+        id: Id::NONE,
+        message: Id::NONE,
+        tool: Sym::default(),
+        chain: 0,
+        step: 0,
+        partition,
+        turn: 0,
+        ts: 0,
+        latency_ms: None,
+        status: Status::Ok,
+        kind: ResultKind::Text,
+        chars: text.len() as u32,
+        bytes: text.len() as u32,
+        body: Id::of(text.as_bytes()),
+        shape: 0,
+        input_bytes: 0,
+        endpoint: Sym::default(),
+        path: Id::NONE,
+        handle: Handle::default(),
+        showing: Showing::Rows,
+        lines: [0; 2],
+        says_nothing: false,
+    }
+}
+
+/// What a replay is given of the facts of a tape.
+fn given(read: &Read, shown: &[(String, u32)]) -> Vec<BodyFacts> {
+    let calls: Vec<Call> = shown.iter().map(|(text, partition)| call(text, *partition)).collect();
+    let asked_for = LinesOfContexts::new(&calls, RANGE_LINES_MIN);
+    read.tape.facts.iter().for_each(|facts| asked_for.see(facts));
+    let mut facts = read.tape.facts.clone();
+    keep_wanted(&mut facts, &asked_for);
+    facts
+}
+
+#[test]
+fn only_bodies_with_lines_that_their_context_is_shown_twice_are_given_with_lines() {
+    let texts = [numbered(1, &[0; 20]), numbered(11, &[0; 20]), numbered(101, &[0; 20]), numbered(111, &[0; 20])];
+    let shown: Vec<(String, u32)> = texts.into_iter().zip([0, 0, 0, 1]).collect();
+    let given = given(&Read::new(&shown), &shown);
+    assert_eq!(given.iter().map(|facts| !facts.lines.is_empty()).collect::<Vec<_>>(), [true, true, false, false]);
+    // The same text again, in its own context and in another.
+    let again: Vec<(String, u32)> = [(&shown[0].0, 0), (&shown[0].0, 0), (&shown[2].0, 0), (&shown[2].0, 1)]
+        .map(|(text, partition)| (text.clone(), partition))
+        .into();
+    let given = self::given(&Read::new(&again), &again);
+    assert_eq!(given.iter().map(|facts| !facts.lines.is_empty()).collect::<Vec<_>>(), [true, false]);
 }
 
 /// Numbers of lines: small ones that follow each other, none, and any.
@@ -253,6 +312,16 @@ proptest! {
             tape.derive();
             prop_assert_eq!(&decide(tape).0[..], &decisions[..cut], "cut at {}", cut);
         }
+    }
+
+    #[test]
+    fn what_is_not_given_changes_nothing(shown in reads(), gone in evictions()) {
+        let mut read = Read::new(&shown);
+        read.tape.evictions = gone;
+        let decisions = read.decide();
+        read.tape.facts = given(&read, &shown);
+        read.tape.derive();
+        prop_assert_eq!(read.decide(), decisions);
     }
 
     #[test]

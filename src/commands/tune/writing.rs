@@ -56,18 +56,18 @@ pub fn answer(args: &WriteArgs, file: &SettingsFile, proposal: &Proposal, why: &
     format!("{what}{why}{aside}.")
 }
 
-/// Prints the answer where a person reads it: before everything else, notes included; beside data, as a note. A quiet run
-/// that changes nothing has none.
-pub fn tell_first(report: &OutputArgs, answer: &str, is_change: bool, context: &mut Context<'_>) -> Result<()> {
+/// Prints the answer where a person reads it: before everything else, notes included; beside data, as a note. With
+/// `has_more`, changes or tables stand below it; a quiet run that has nothing more has no answer.
+pub fn tell_first(report: &OutputArgs, answer: &str, has_more: bool, context: &mut Context<'_>) -> Result<()> {
     let form = report.form();
     if !matches!(form, TableFormat::Table | TableFormat::Md) {
         return context.note(report.quiet, answer);
     }
-    if report.quiet && !is_change {
+    if report.quiet && !has_more {
         return Ok(());
     }
     writeln!(context.out, "{}", form.sentence(answer))?;
-    if is_change || form == TableFormat::Md {
+    if has_more || form == TableFormat::Md {
         writeln!(context.out)?;
     }
     Ok(context.out.flush()?)

@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
+use crate::base::client_version::ClientVersion;
 use crate::cost::findings::search::BillFinding;
 use crate::cost::findings::{Advice, BillEvidence, Case};
 use crate::settings::claude::levers::{Lever, LeverPlace, LeverUse, Levers};
-use crate::settings::claude::version::ClientVersion;
 use crate::whatif::client::thresholds::{Versions, deciding, known};
 
 /// Where it is set for all projects of a person (whoever tells it knows the file), and for some.

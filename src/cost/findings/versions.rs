@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use crate::base::client_version::ClientVersion;
 use crate::base::names::Sym;
 use crate::base::numbers::DAY_MS;
 use crate::cost::findings::search::BillFinding;
@@ -9,7 +10,6 @@ use crate::cost::findings::thresholds::OldVersions;
 use crate::cost::findings::{Advice, BillEvidence, Case, FindingBasis, MadeOf};
 use crate::logs::trace::{Millis, NO_TIME};
 use crate::report::numbers::percent;
-use crate::settings::claude::version::ClientVersion;
 use crate::whatif::client::thresholds::Versions;
 use crate::whatif::prompt_cache::causes;
 use crate::whatif::sim::cells::{Drawn, SessionCosts};

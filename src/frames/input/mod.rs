@@ -434,7 +434,7 @@ impl Input {
         } else {
             self.refresh(false, Some(wanted));
         }
-        keep_wanted(&mut piped, wanted);
+        self.pool.install(|| keep_wanted(&mut piped, wanted));
         with_known(piped, self.bodies.take().unwrap_or_default())
     }
 

@@ -593,7 +593,7 @@ impl Timeline {
         let asked = self.counted().map(|(_, request)| request).filter(|request| {
             request.context() > 0 && projects.is_none_or(|asked| asked.contains(&self.session_of(request).project))
         });
-        // Collected, all requests would be listed first.
+        // To collect a set makes a list of all items first.
         let mut used: BTreeSet<(Sym, bool)> = BTreeSet::new();
         used.extend(asked.map(|request| (request.model, self.chain(request.chain).place == Place::Main)));
         used.into_iter()

@@ -4,10 +4,10 @@
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use crate::base::client_version::ClientVersion;
 use crate::base::data::Data;
 use crate::base::error::{Error, Result};
 use crate::base::key_path::KeyPath;
-use crate::settings::claude::version::ClientVersion;
 
 /// The files that matter most, most first; others follow by name.
 const FIRST: [&str; 5] =

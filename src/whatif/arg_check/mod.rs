@@ -14,13 +14,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use crate::base::client_version::ClientVersion;
 use crate::base::error::{Error, Result};
 use crate::base::id::{Id, IdSet};
 use crate::frames::input::{Input, missing};
 use crate::logs::call_texts::CallKey;
 use crate::logs::read::Failure;
 use crate::logs::{call_texts, window};
-use crate::settings::claude::version::ClientVersion;
 use crate::whatif::arg_check::coercion::value;
 use crate::whatif::arg_check::outcome::{
     ArgCheck, ArgClass, PROVIDER_TITLE, Truth, classes, errors, formulas, headline, provider, summary,

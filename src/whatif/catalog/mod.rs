@@ -12,8 +12,8 @@ use std::collections::BTreeSet;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
+use crate::base::client_version::ClientVersion;
 use crate::base::error::{Error, Result};
-use crate::settings::claude::version::ClientVersion;
 use crate::whatif::arg_check::outcome::{Provider, ProviderSizes, ShapedTool};
 use crate::whatif::catalog::read::{DefinitionShape, Spec, provider_walk};
 

@@ -3,9 +3,9 @@
 
 use serde_json::{Map, Value};
 
+use crate::base::client_version::ClientVersion;
 use crate::base::data::typed;
 use crate::base::error::{Error, Result};
-use crate::settings::claude::version::ClientVersion;
 use crate::whatif::catalog::ToolDefinition;
 
 /// How calls name tools of MCP servers: this, the server, `__`, the tool.

@@ -63,7 +63,8 @@ struct ChainHistory {
     before: Option<Before>,
     /// What the request before came to, but for breaks.
     request: TrimOutcome,
-    /// How the request before would have been sent without [`Sticky`], where that is asked for.
+    /// How the last request of which that was asked would have been sent without [`Sticky`], with what came behind it until the
+    /// plain rule broke a prefix.
     plain: Vec<Item>,
     /// Calls of the chain that are known to have lost their other half.
     orphans: BTreeSet<u32>,
@@ -112,7 +113,10 @@ impl HistoryTrim {
         if !self.rule.params.sticky {
             return self.rule.plan_on(memory, messages, prefix_tokens);
         }
-        if sticky.asks_for_plain(&self.rule, messages) {
+        // Once the plain rule broke a prefix it does not matter what it would do until the next advance: what it does there is
+        // compared with what it would do later.
+        let is_due = sticky.is_due(&self.rule, messages);
+        if !sticky.plain_broke || is_due {
             let plain = self.rule.plan_on(memory, messages, prefix_tokens);
             let mut items = view.items.clone();
             self.carry_out(timeline, &plain, &mut items);
@@ -121,7 +125,7 @@ impl HistoryTrim {
             *before = items;
         }
         let ChainHistory { conversation, sticky, .. } = &mut self.history;
-        sticky.plan(&self.rule, &conversation.messages, prefix_tokens)
+        sticky.plan(&self.rule, &conversation.messages, prefix_tokens, is_due)
     }
 
     /// Changes the items of one message, but for those of a dropped one.
@@ -188,9 +192,9 @@ impl HistoryTrim {
     /// Sends what came since the request before as it is, behind what was sent then.
     fn go_on(&mut self, given: Given<'_>, view: &mut ContextView, known: usize) {
         view.follow(given.view, given.kept, given.kept);
-        let ChainHistory { conversation, before, request, plain, .. } = &mut self.history;
+        let ChainHistory { conversation, before, request, plain, sticky, .. } = &mut self.history;
         let came = &view.items[given.kept..];
-        if self.rule.params.sticky {
+        if self.rule.params.sticky && !sticky.plain_broke {
             plain.extend_from_slice(came);
         }
         if let Some(before) = before {

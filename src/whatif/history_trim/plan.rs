@@ -229,22 +229,16 @@ impl Sticky {
         messages.iter().any(|message| self.fates.contains_key(&message.id))
     }
 
-    /// Whether it matters what the plain rule would do with these messages. Once it broke a prefix it does not until the next
-    /// advance, and what it does there is what comes later is held against.
-    pub fn asks_for_plain(&self, rule: &TrimRule, messages: &[TrimMessage]) -> bool {
-        !self.plain_broke || self.is_due(rule, messages)
-    }
-
     /// Whether cuts may advance: enough exchanges went by, and no chain of tool calls goes on.
-    fn is_due(&self, rule: &TrimRule, messages: &[TrimMessage]) -> bool {
+    pub fn is_due(&self, rule: &TrimRule, messages: &[TrimMessage]) -> bool {
         let exchanges = exchanges(messages);
         // After a rewind there are fewer.
         exchanges >= self.exchanges.min(exchanges) + rule.params.sticky_step as usize && !is_continuation(messages)
     }
 
-    /// What becomes of these messages.
-    pub fn plan(&mut self, rule: &TrimRule, messages: &[TrimMessage], prefix_tokens: u64) -> TrimPlan {
-        if self.plain_broke && self.is_due(rule, messages) {
+    /// What becomes of these messages; `is_due` says [`Sticky::is_due`].
+    pub fn plan(&mut self, rule: &TrimRule, messages: &[TrimMessage], prefix_tokens: u64, is_due: bool) -> TrimPlan {
+        if self.plain_broke && is_due {
             self.advance(rule, messages, prefix_tokens);
         }
         self.exchanges = self.exchanges.min(exchanges(messages));

@@ -77,7 +77,7 @@ impl Rates {
 pub struct NumberedRates(Arc<[Rates]>);
 
 impl NumberedRates {
-    /// Those with a number of [`Tariff::number`]; the usual ones have none of their own.
+    /// Those with a number of [`Tariff::number`].
     pub fn of(&self, number: u32) -> &Rates {
         self.0.get(number as usize).unwrap_or(&Rates::USUAL)
     }
@@ -331,7 +331,7 @@ fn units_of(nano: &PerToken, input: u64, place: &str) -> Result<PerToken> {
 #[derive(Clone, Debug)]
 pub struct Tariff<'a> {
     by_model: Vec<&'a [DatedRates]>,
-    /// Those of all models.
+    /// The rates of all models.
     pub all: &'a NumberedRates,
 }
 
@@ -347,7 +347,7 @@ impl<'a> Tariff<'a> {
         *self.all.of(self.number(model, at, prompt_tokens))
     }
 
-    /// The number of these rates; of the usual ones one that no others have.
+    /// The number of these rates; `u32::MAX` stands for the usual ones.
     pub fn number(&self, model: Sym, at: Millis, prompt_tokens: u64) -> u32 {
         pick(self.by_model[model.0 as usize], at, prompt_tokens).map_or(u32::MAX, |row| row.number)
     }
