@@ -270,12 +270,12 @@ impl Lake {
 
     /// In which vocabularies bodies were counted, by name: as [`Lake::load_bodies`] has it.
     pub fn counted_bodies(&self, maker: Id) -> Result<Vec<(Id, u8)>, Trouble> {
-        let facts = self.newest_bodies(maker, |segment, table, facts| {
+        let is_wanted = |column: &str| bodies::COUNTED_COLUMNS.contains(&column);
+        let facts = newest_bodies(&self.body_tables()?, maker, |segment, table, facts| {
             let mut add = |mut group| {
                 facts.append(&mut group);
                 Ok(())
             };
-            let is_wanted = |column: &str| bodies::COUNTED_COLUMNS.contains(&column);
             self.each_group(segment, (bodies::TABLES[0], table), &is_wanted, &|batch| bodies::read(&batch), &mut add)
         });
         Ok(facts?.iter().map(|facts| (facts.body, facts.counted)).collect())
@@ -290,48 +290,34 @@ impl Lake {
         maker: Id,
         wanted: Option<&dyn WantedFacts>,
     ) -> Result<Vec<BodyFacts>, Trouble> {
+        let tables = self.body_tables()?;
         if let Some(wanted) = wanted.filter(|wanted| wanted.looks()) {
-            self.show_bodies(wanted)?;
+            self.show_bodies(&tables, wanted)?;
         }
-        self.newest_bodies(maker, |segment, table, facts| {
+        newest_bodies(&tables, maker, |segment, table, facts| {
             self.load_body_segment(segment, table, formats, wanted, facts)
         })
     }
 
-    /// What `load` gives of the segments of bodies, each body once.
-    fn newest_bodies(
-        &self,
-        maker: Id,
-        load: impl Fn(&LakeSegment, &StoredTable, &mut Vec<BodyFacts>) -> Result<(), Trouble>,
-    ) -> Result<Vec<BodyFacts>, Trouble> {
-        let (mut facts, mut others) = (Vec::new(), Vec::new());
-        let read = self.manifest.body_segments.iter().rev().map(|segment| {
-            let known = if segment.maker == maker { &mut facts } else { &mut others };
-            load(segment, &self.stored(segment, bodies::TABLES[0])?, known)
-        });
-        each_whole(read, |()| ())?;
-        others.iter_mut().for_each(|row: &mut BodyFacts| row.counted = 0);
-        // What this maker says comes first and stays, of that the latest.
-        facts.append(&mut others);
-        // They stand in order in each segment, and to sort them takes half of their room once more.
-        if !facts.is_sorted_by_key(|row| row.body) {
-            facts.sort_by_key(|row| row.body);
-        }
-        facts.dedup_by_key(|row| row.body);
-        Ok(facts)
+    /// The tables of bodies, the latest first.
+    fn body_tables(&self) -> Result<Vec<BodyTable<'_>>, Trouble> {
+        let segments = self.manifest.body_segments.iter().rev();
+        let opened = segments.map(|segment| Ok((segment, self.stored(segment, bodies::TABLES[0])?)));
+        let mut tables = Vec::new();
+        each_whole(opened, |table| tables.push(table))?;
+        Ok(tables)
     }
 
     /// Shows what is asked about before facts are read.
-    fn show_bodies(&self, wanted: &dyn WantedFacts) -> Result<(), Trouble> {
-        let [table, _] = bodies::TABLES;
+    fn show_bodies(&self, tables: &[BodyTable<'_>], wanted: &dyn WantedFacts) -> Result<(), Trouble> {
         let is_wanted = |column: &str| bodies::SEEN_COLUMNS.contains(&column);
         let show = |batch| {
             bodies::seen(&batch, &self.seal)?.iter().for_each(|facts| wanted.see(facts));
             Ok(())
         };
-        let shown = self.manifest.body_segments.iter().map(|segment| {
-            let shown = self.stored(segment, table)?.each_group(&is_wanted, &show, &mut Ok);
-            shown.map_err(|cause| self.trouble(segment, table, cause))
+        let shown = tables.iter().map(|(segment, table)| {
+            let shown = table.each_group(&is_wanted, &show, &mut Ok);
+            shown.map_err(|cause| self.trouble(segment, bodies::TABLES[0], cause))
         });
         each_whole(shown, |()| ())
     }
@@ -734,6 +720,32 @@ fn each_whole<T>(parts: impl IntoIterator<Item = Result<T, Trouble>>, mut take: 
         }
     }
     if damage.is_empty() { Ok(()) } else { Err(Trouble::Damaged(damage)) }
+}
+
+/// A segment of bodies with its opened table.
+type BodyTable<'l> = (&'l LakeSegment, StoredTable);
+
+/// What `load` gives of tables of bodies, each body once.
+fn newest_bodies(
+    tables: &[BodyTable<'_>],
+    maker: Id,
+    load: impl Fn(&LakeSegment, &StoredTable, &mut Vec<BodyFacts>) -> Result<(), Trouble>,
+) -> Result<Vec<BodyFacts>, Trouble> {
+    let (mut facts, mut others) = (Vec::new(), Vec::new());
+    let read = tables.iter().map(|(segment, table)| {
+        let known = if segment.maker == maker { &mut facts } else { &mut others };
+        load(segment, table, known)
+    });
+    each_whole(read, |()| ())?;
+    others.iter_mut().for_each(|row: &mut BodyFacts| row.counted = 0);
+    // What this maker says comes first and stays, of that the latest.
+    facts.append(&mut others);
+    // They stand in order in each segment, and to sort them takes half of their room once more.
+    if !facts.is_sorted_by_key(|row| row.body) {
+        facts.sort_by_key(|row| row.body);
+    }
+    facts.dedup_by_key(|row| row.body);
+    Ok(facts)
 }
 
 fn damaged(segment: &LakeSegment, table: &str, why: &dyn std::fmt::Display) -> Trouble {

@@ -57,7 +57,7 @@ impl<'h> LinesOfContexts<'h> {
     /// The hashes of the windows of some lines in a context. Lines between which a number is missing make no window for a replay;
     /// here they do, so that some lines are kept for nothing.
     fn windows(&self, lines: &BodyLines, context: u32) -> impl Iterator<Item = u64> {
-        let windows = lines.witnesses().windows(self.window_lines * WITNESS_BYTES).step_by(WITNESS_BYTES);
+        let windows = lines.witnesses().windows(self.window_lines.saturating_mul(WITNESS_BYTES)).step_by(WITNESS_BYTES);
         windows.map(move |window| xxh3_64_with_seed(window, context.into()))
     }
 
