@@ -63,7 +63,7 @@ impl<'a> Bill<'a> {
 
     /// What a request was billed; nothing where the log has no usage.
     pub fn charge(&self, request: &Request) -> Charge {
-        let spent = Spent { output: request.usage.output, ..spent(request, self.unknown) };
+        let spent = Spent { output: request.usage().output, ..spent(request, self.unknown) };
         let rates = self.tariff.rates(request.model, request.start, spent.prompt());
         Charge { spent, cost: rates.cost(&spent), rates }
     }

@@ -24,7 +24,7 @@ const LOOKING: [&str; 4] = [READ, "Grep", "Glob", "LS"];
 /// file if it names one, and that failed; no more of them than failed.
 pub fn outcomes(timeline: &Timeline) -> Vec<&'static str> {
     let asked = |call: &ToolCall| timeline.request_of_block(call.asked);
-    let mut failed: HashMap<(u32, Sym, Id), u32> = HashMap::new();
+    let mut failed: HashMap<(u32, Sym, u32), u32> = HashMap::new();
     for call in timeline.calls.iter().filter(|call| call.is_error) {
         *failed.entry((asked(call), call.tool, call.path)).or_default() += 1;
     }
@@ -57,7 +57,7 @@ struct Shown {
 }
 
 /// Texts in the context, by file.
-type ShownTexts = HashMap<Id, HashMap<Id, Shown>>;
+type ShownTexts = HashMap<u32, HashMap<u32, Shown>>;
 
 /// Readings of a file of which the same context has the very same text, and that nothing named in between but what only
 /// looks at files.
@@ -75,12 +75,12 @@ fn read_again(timeline: &Timeline) -> HashSet<u32> {
         }
         let results = &timeline.blocks[request.inputs.start as usize..request.inputs.end as usize];
         for block in results.iter().filter(|block| block.kind == BlockKind::ToolResult) {
-            let Some(call) = timeline.calls.get(block.call as usize).filter(|call| call.path.is_some()) else {
+            let Some(call) = timeline.calls.get(block.call as usize).filter(|call| call.path != NONE) else {
                 continue;
             };
             if !looking.contains(&Some(call.tool)) {
                 shown.remove(&call.path);
-            } else if call.tool == read && !call.is_error && call.text.is_some() {
+            } else if call.tool == read && !call.is_error && call.text != NONE {
                 if let Entry::Vacant(place) = shown.entry(call.path).or_default().entry(call.text) {
                     place.insert(Shown { request: index, call: call.id });
                 } else {

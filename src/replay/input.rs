@@ -14,7 +14,7 @@ use crate::logs::vocabulary::Vocabulary;
 use crate::mine::{sessions, totals};
 use crate::replay::lines_of_contexts::LinesOfContexts;
 use crate::replay::savings::PaperClaim;
-use crate::replay::tape::Endpoint;
+use crate::replay::tape::{Endpoint, Response};
 use crate::replay::{Decision, Scenario, SentAs, SessionProfile, Tape, TapeEntry, ToolKind, replay_each};
 use crate::settings::annotations::Annotations;
 use crate::settings::classify_agent;
@@ -89,10 +89,14 @@ impl ReplayInput {
     pub fn events(&self, scenario: &Scenario) -> EventLog {
         let mut names = Names::default();
         let sessions = self.history.sessions.iter().map(|session| session.id.to_string()[..16].to_owned());
-        let (mut events, mut encodings) = (Vec::new(), Vec::new());
+        let is_recorded = |response: &Response| {
+            matches!(response.outcome, TapeEntry::Answer | TapeEntry::Mixed) && scenario.meets(response)
+        };
+        // There are as many as there are of nothing else: a list that grows would have room for twice of them.
+        let count = self.tape.responses.iter().filter(|response| is_recorded(response)).count();
+        let (mut events, mut encodings) = (Vec::with_capacity(count), Vec::new());
         replay_each(&self.tape, scenario, &mut |index, decision| {
-            let response = &self.tape.responses[index as usize];
-            if matches!(response.outcome, TapeEntry::Answer | TapeEntry::Mixed) && scenario.meets(response) {
+            if is_recorded(&self.tape.responses[index as usize]) {
                 let known = self.encoded_tokens(scenario, index);
                 let (start, count) = (encodings.len() as u32, known.len() as u8);
                 encodings.extend(known);

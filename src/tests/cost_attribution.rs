@@ -404,7 +404,7 @@ fn billed(timeline: &Timeline) -> (Spent, Cost) {
     let prices = prices();
     let mut all = (Spent::default(), Cost::default());
     for request in &timeline.requests {
-        let usage = &request.usage;
+        let usage = request.usage();
         let write_1h = usage.cache_creation_1h;
         let spent = Spent {
             read: usage.cache_read,
@@ -500,7 +500,7 @@ proptest! {
             let mut known: BTreeMap<(u32, Thing), u64> = BTreeMap::new();
             let mut is_whole = true;
             for (index, request) in timeline.requests.iter().enumerate() {
-                let usage = &request.usage;
+                let usage = request.usage();
                 let one = |kind: usize| {
                     let [read, write_1h, write_5m, uncached] = std::array::from_fn(|at| u64::from(at == kind));
                     Spent { read, write_5m, write_1h, uncached, output: 0 }

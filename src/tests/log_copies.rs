@@ -273,7 +273,7 @@ fn whereabouts(folder: &Folder) -> (Vec<String>, Vec<String>) {
     let of_history = of_history.chain(talk.map(|session| format!("{session} compactions of talk")));
     let request = |row: &Request| {
         let (session, agent, place) = chain(row.chain)?;
-        Some(format!("{} {session} {agent} {place:?} {:?}", row.id, row.usage))
+        Some(format!("{} {session} {agent} {place:?} {:?}", row.id, row.usage()))
     };
     let asking = |call: &ToolCall| timeline.requests.iter().find(|request| request.outputs.contains(&call.asked));
     let call = |row: &ToolCall| {

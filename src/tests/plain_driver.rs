@@ -57,7 +57,7 @@ fn lay(timeline: &Timeline, request: u32, items: &mut Vec<Item>) {
 /// Whether what the request before wrote lives when this one starts: five minutes or an hour, and 15 seconds of slack.
 fn is_alive(timeline: &Timeline, request: u32) -> bool {
     let [last, this] = [request - 1, request].map(|request| &timeline.requests[request as usize]);
-    let seconds = if last.usage.cache_creation_1h > 0 { 3_600 } else { 300 };
+    let seconds = if last.usage().cache_creation_1h > 0 { 3_600 } else { 300 };
     this.start - last.end <= (seconds + 15) * 1_000
 }
 

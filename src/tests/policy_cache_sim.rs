@@ -583,7 +583,7 @@ proptest! {
         let run = simulated(|params| params.slack_s = 0);
         for (index, &(_, _, wait)) in growths.iter().enumerate().take(growths.len() - 1) {
             let before = &timeline.requests[index];
-            let cached = before.context() - before.usage.input;
+            let cached = before.context() - before.usage().input;
             prop_assert_eq!(forever.requests[index + 1].spent().read, cached);
             let expected = if wait <= 300 { cached } else { 0 };
             prop_assert_eq!(run.requests[index + 1].spent().read, expected, "after {} s", wait);
@@ -591,7 +591,7 @@ proptest! {
         let alive = simulated(|params| (params.slack_s, params.keepalive_s) = (0, 300));
         for (index, priced) in alive.requests.iter().enumerate().skip(1) {
             let before = &timeline.requests[index - 1];
-            prop_assert_eq!(priced.spent().read, before.context() - before.usage.input, "kept alive");
+            prop_assert_eq!(priced.spent().read, before.context() - before.usage().input, "kept alive");
         }
     }
 

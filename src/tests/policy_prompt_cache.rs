@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::timeline_builder::Story;
 use crate::base::data::Data;
 use crate::logs::timeline::requests::{Marks, SegmentCause, Timeline, Trigger};
-use crate::logs::trace::NO_TIME;
+use crate::logs::trace::{NO_TIME, Usage};
 use crate::whatif::calibration::Calibration;
 use crate::whatif::prompt_cache;
 use crate::whatif::prompt_cache::other_models::{self, HotCacheRules};
@@ -399,7 +399,8 @@ fn a_run_reads_what_can_be_read_and_names_what_the_bill_says() {
 fn writes_whose_lifetime_is_not_said_have_the_old_one() {
     let mut log = Story::new();
     log.session("a", "/p").human(10).ask(0, 9_000, 5);
-    log.timeline().requests[0].usage.cache_creation_5m = 0;
+    let request = &mut log.timeline().requests[0];
+    request.tokens = Usage { cache_creation_5m: 0, ..request.usage() }.into();
     let timeline = log.done();
     let request = &timeline.requests[0];
     assert_eq!(bill::spent(request, CacheLifetime::FiveMinutes).write_5m, 9_000);

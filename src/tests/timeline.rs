@@ -1,5 +1,6 @@
 //! Logs to a timeline: what is a request, what it brought into its context, and what happened in between.
 
+use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::OnceLock;
 
@@ -58,17 +59,32 @@ pub fn sources_of(files: &[(&str, &str)]) -> Vec<SourceTimeline> {
 
 /// A timeline as text: equal for equal timelines.
 pub fn told(timeline: &Timeline) -> String {
-    let Timeline { names, sessions, chains, segments, requests, blocks, calls, boundaries, clearings, .. } = timeline;
+    let Timeline { names, sessions, chains, segments, requests, blocks, boundaries, clearings, .. } = timeline;
     let Timeline { references, sources, utterances, words, skipped, added, stated_costs, unbilled, .. } = timeline;
     // Words of copies may lie between those of the utterances: only the latter are told.
     let words_of = |range: &Range<u32>| words.of(range.clone()).collect::<Vec<_>>();
     let utterances: Vec<_> =
         utterances.iter().map(|row| (row.block, words_of(&row.terms), words_of(&row.words))).collect();
+    let calls = numbered_by_chain(timeline);
     format!(
         "{:?}\n{sessions:?}\n{chains:?}\n{segments:?}\n{requests:?}\n{blocks:?}\n{calls:?}\n{boundaries:?}\n\
          {clearings:?}\n{references:?}\n{sources:?}\n{utterances:?}\n{skipped:?}\n{added:?}\n{stated_costs:?}\n{unbilled:?}",
         names.texts()
     )
+}
+
+/// Calls whose paths and texts are numbered as their chains come to them: nothing else about these numbers says anything.
+fn numbered_by_chain(timeline: &Timeline) -> Vec<ToolCall> {
+    let mut known: BTreeMap<(u32, u32), u32> = BTreeMap::new();
+    let mut numbered = |chain, number| {
+        let next = known.len() as u32;
+        if number == NONE { NONE } else { *known.entry((chain, number)).or_insert(next) }
+    };
+    let renumbered = |call: &ToolCall| {
+        let chain = timeline.request(timeline.request_of_block(call.asked)).chain;
+        ToolCall { path: numbered(chain, call.path), text: numbered(chain, call.text), ..*call }
+    };
+    timeline.calls.iter().map(renumbered).collect()
 }
 
 /// Records of which each follows the one before.
@@ -130,7 +146,7 @@ fn records_of_one_message_are_one_request_with_the_largest_usage() {
     ]);
     assert_eq!(timeline.requests.len(), 1);
     let request = &timeline.requests[0];
-    assert_eq!((request.usage.input, request.usage.output), (3, 9));
+    assert_eq!((request.usage().input, request.usage().output), (3, 9));
     assert_eq!(kinds(&timeline, &request.inputs), [BlockKind::Human]);
     assert_eq!(kinds(&timeline, &request.outputs), [BlockKind::Text, BlockKind::ToolUsage]);
     assert_eq!((request.start, request.end), (START_MS, START_MS + 2_000));
@@ -240,7 +256,7 @@ fn what_came_with_an_image_is_named_by_no_text() {
         answers("c4", "a file"),
         says("m5", "done"),
     ]);
-    let named: Vec<bool> = timeline.calls.iter().map(|call| call.text.is_some()).collect();
+    let named: Vec<bool> = timeline.calls.iter().map(|call| call.text != NONE).collect();
     assert_eq!(named, [false, false, false, true]);
 }
 

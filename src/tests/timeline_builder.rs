@@ -204,7 +204,7 @@ impl Story {
         let at = self.block(BlockKind::ToolResult, chars, call);
         let call = &mut self.timeline.calls[call as usize];
         // Texts of one size are taken for the same.
-        (call.answered, call.text) = (at, Id::of(&chars.to_le_bytes()));
+        (call.answered, call.text) = (at, chars);
         self
     }
 
@@ -309,7 +309,7 @@ impl Story {
             setting: RequestSetting::default(),
             start: self.now,
             end: self.now + self.took,
-            usage,
+            tokens: usage.into(),
             inputs: self.pending..blocks,
             outputs: blocks..blocks,
             marks: self.marks,
@@ -353,9 +353,9 @@ impl Story {
         let is_markdown = path.ends_with(".md");
         let is_workspace = path.ends_with("CLAUDE.md") || path.ends_with("AGENTS.md") || path.contains(".claude/");
         let file = u8::from(is_markdown) * ToolCall::MARKDOWN + u8::from(is_workspace) * ToolCall::WORKSPACE;
-        let path = if path.is_empty() { Id::NONE } else { Id::pseudonym(path.as_bytes()) };
-        let tool = self.timeline.names.intern(tool);
-        let file_kind = self.timeline.names.intern(if path.is_some() { "other" } else { "" });
+        let [tool, file_kind] =
+            [tool, if path.is_empty() { "" } else { "other" }].map(|name| self.timeline.names.intern(name));
+        let path = if path.is_empty() { NONE } else { self.timeline.names.intern(path).0 };
         let id = Id::of(format!("toolu {call}").as_bytes());
         self.timeline.calls.push(ToolCall {
             id,
@@ -363,7 +363,7 @@ impl Story {
             path,
             asked,
             answered: NONE,
-            text: Id::NONE,
+            text: NONE,
             is_error: false,
             file,
             file_kind,

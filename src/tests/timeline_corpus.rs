@@ -53,13 +53,13 @@ fn identity(timeline: &Timeline, later: bool) -> (u64, u64) {
         let requests = &timeline.requests[segment.requests.start as usize..segment.requests.end as usize];
         for pair in requests.windows(2) {
             let (before, now) = (&pair[0], &pair[1]);
-            let warm = now.start - before.end < 240_000 && now.usage.cache_read > 0;
+            let warm = now.start - before.end < 240_000 && now.usage().cache_read > 0;
             let same = now.model == before.model && now.version == before.version && now.marks == Marks::default();
             let version = timeline.names.text(now.version);
             let asked = compare_versions(version, "2.1.42").is_gt() == later;
-            if asked && warm && same && before.usage.cache_creation + before.usage.cache_read > 0 {
+            if asked && warm && same && before.usage().cache_creation + before.usage().cache_read > 0 {
                 all += 1;
-                equal += u64::from(now.usage.cache_read == before.usage.cache_read + before.usage.cache_creation);
+                equal += u64::from(now.usage().cache_read == before.usage().cache_read + before.usage().cache_creation);
             }
         }
     }
@@ -85,7 +85,7 @@ fn timeline_of_real_logs() {
     let history = input.history();
     let sum = |of: &dyn Fn(&Usage) -> u64, progress: bool| -> u64 {
         let place = |chain: u32| timeline.chains[chain as usize].place == Place::Progress;
-        timeline.requests.iter().filter(|r| place(r.chain) == progress).map(|r| of(&r.usage)).sum()
+        timeline.requests.iter().filter(|r| place(r.chain) == progress).map(|r| of(&r.usage())).sum()
     };
     let billed = || history.messages.iter().filter(|message| message.billed);
     println!("requests {}, billed messages {}", timeline.requests.len(), billed().count());

@@ -221,7 +221,7 @@ proptest! {
         let whole = log(&records);
         let alone = timeline_of(&[("a", &whole)]);
         let both = timeline_of(&[("a", &whole), ("b", &log(&records[from..to]))]);
-        prop_assert_eq!(both.requests.iter().map(|r| r.usage.input).sum::<u64>(), alone.requests.iter().map(|r| r.usage.input).sum::<u64>());
+        prop_assert_eq!(both.requests.iter().map(|r| r.usage().input).sum::<u64>(), alone.requests.iter().map(|r| r.usage().input).sum::<u64>());
         prop_assert_eq!((both.requests.len(), both.blocks.len(), both.calls.len()), (alone.requests.len(), alone.blocks.len(), alone.calls.len()));
         prop_assert_eq!((both.boundaries.len(), both.references.len()), (alone.boundaries.len(), alone.references.len()));
     }

@@ -47,7 +47,7 @@ fn increments<'a>(timeline: &'a Timeline, families: &'a [String]) -> Vec<Increme
                 && !blocks.is_empty()
             {
                 let session = timeline.chains[request.chain as usize].session;
-                let tokens = request.usage.cache_creation + request.usage.input;
+                let tokens = request.usage().cache_creation + request.usage().input;
                 found.push(Increment { session, family: &families[request.model.0 as usize], blocks, tokens });
             }
         }
@@ -60,7 +60,7 @@ fn is_exact(before: &Request, request: &Request) -> bool {
     let others = [Marks::HUMAN, Marks::META, Marks::COMPACTION, Marks::MICROCOMPACTION, Marks::SKILL, Marks::ATTACHED];
     let read = before.cached();
     let quiet = !others.iter().any(|&mark| request.marks.has(mark));
-    quiet && before.model == request.model && read > 0 && request.usage.cache_read == read
+    quiet && before.model == request.model && read > 0 && request.usage().cache_read == read
 }
 
 /// Images have no characters, thinking is shortened or left out, and logs may be gone before their blocks were counted.

@@ -114,10 +114,10 @@ impl TimelineDraft {
             timeline.calls.push(ToolCall {
                 id: record,
                 tool: event.tool,
-                path: if event.path == 0 { Id::NONE } else { Id::of(&event.path.to_le_bytes()) },
+                path: event.path.checked_sub(1).unwrap_or(NONE),
                 asked: timeline.blocks.len() as u32,
                 answered: NONE,
-                text: event.body,
+                text: NONE,
                 is_error: false,
                 file: 0,
                 file_kind: timeline.names.intern(""),
@@ -153,12 +153,13 @@ impl TimelineDraft {
             end: last,
             // What a person asked is not recorded. A token stands for it where nothing else does: a request without any
             // context would count as one without usage.
-            usage: Usage {
+            tokens: Usage {
                 input: u64::from(carried + grown == 0),
                 cache_read: carried,
                 cache_creation: grown,
                 ..Usage::default()
-            },
+            }
+            .into(),
             inputs: start..middle,
             outputs: middle..end,
             marks: Marks::default(),

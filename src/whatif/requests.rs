@@ -69,9 +69,9 @@ fn line(
         "branch": request.setting.branch.is_some().then(|| request.setting.branch.to_string()),
         "miss_reason": timeline.names.text(request.setting.miss_reason),
         "billed": {
-            "read": request.usage.cache_read,
-            "write": request.usage.cache_creation,
-            "uncached": request.usage.input,
+            "read": request.usage().cache_read,
+            "write": request.usage().cache_creation,
+            "uncached": request.usage().input,
         },
         "baseline": log.spent(),
         "simulated": simulated.map(Priced::spent),

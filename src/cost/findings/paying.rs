@@ -76,7 +76,7 @@ fn counts(evidence: &BillEvidence<'_>, finding: &CacheFinding) -> BTreeMap<(u32,
             evidence.counts(expired.map(|loss| loss.request).filter(is_concerned))
         }
         CacheLifetime::FiveMinutes => {
-            let hourly = timeline.counted().filter(|(_, request)| request.usage.cache_creation_1h > 0);
+            let hourly = timeline.counted().filter(|(_, request)| request.usage().cache_creation_1h > 0);
             evidence.counts(hourly.map(|(index, _)| index).filter(is_concerned))
         }
     }

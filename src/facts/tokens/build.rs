@@ -9,11 +9,13 @@
 //!   point.
 //!
 //! For musl it compiles `base/memory.c`. It also names the build: the variable `DEVBOY_BUILD` is a hash of everything that decides what devboy answers, so
-//! that an answer remembered by another build is not taken for this one's.
+//! that an answer remembered by another build is not taken for this one's. And it asks the linker of a release to keep functions
+//! of the same code once.
 
 use std::collections::HashMap;
 use std::error::Error;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::{env, fs};
 
 use class::CharClass;
@@ -42,6 +44,7 @@ fn main() -> Result<()> {
     }
     let out = env::var("OUT_DIR")?;
     let out = Path::new(&out);
+    fold_same_code(out)?;
     // The tables take a while and hang on nothing but this script: they are made once per version of it.
     let script =
         [fs::read("src/facts/tokens/build.rs")?, fs::read("src/facts/tokens/class.rs")?, fs::read("Cargo.lock")?]
@@ -54,6 +57,26 @@ fn main() -> Result<()> {
     fs::write(out.join("cl100k_base.merges"), merges(&tiktoken_rs::cl100k_base()?)?)?;
     fs::write(out.join("classes"), classes()?)?;
     fs::write(made_by, script)?;
+    Ok(())
+}
+
+/// Keeps functions of the same code once where the linker can: a twelfth of a release.
+fn fold_same_code(out: &Path) -> Result<()> {
+    const FOLD: &str = "-Wl,--icf=all";
+    if env::var("PROFILE")? != "release" || env::var("CARGO_CFG_TARGET_OS")? != "linux" {
+        return Ok(());
+    }
+    // Which linker is used depends on the toolchain and on what is set: a program is linked with it.
+    let program = out.join("linked.rs");
+    fs::write(&program, "fn main() {}")?;
+    let flags = env::var("CARGO_ENCODED_RUSTFLAGS").unwrap_or_default();
+    let linker = env::var("RUSTC_LINKER").map(|linker| format!("-Clinker={linker}"));
+    let mut rustc = Command::new(env::var("RUSTC")?);
+    rustc.args(flags.split('\x1f').filter(|flag| !flag.is_empty())).args(linker);
+    rustc.args(["--target", &env::var("TARGET")?, "-Clink-arg", FOLD, "-o"]).arg(out.join("linked")).arg(&program);
+    if rustc.output().is_ok_and(|told| told.status.success()) {
+        println!("cargo::rustc-link-arg-bins={FOLD}");
+    }
     Ok(())
 }
 

@@ -448,7 +448,9 @@ impl<'a> Assembly<'a> {
             request.model = model;
         }
         request.setting.merge(&setting);
-        request.usage.merge(&answer.usage);
+        let mut usage = request.usage();
+        usage.merge(&answer.usage);
+        request.tokens = usage.into();
     }
 
     /// Whether a record is a part of a request: it has usage, or another part of its message has.
@@ -589,7 +591,7 @@ impl<'a> Assembly<'a> {
             setting,
             start: spoken.unwrap_or(row.ts),
             end: row.ts,
-            usage: answer.usage,
+            tokens: answer.usage.into(),
             inputs,
             outputs: NONE..NONE,
             marks,

@@ -26,11 +26,13 @@ pub(super) fn lay_out(mut assembly: Assembly<'_>, shrink_tokens_min: u64) -> Tim
         placed: vec![NONE; assembly.nodes.len()],
         backwards: 0,
         results: Vec::new(),
+        numbers: Numbers::default(),
     };
     layout.all();
     let Layout { out, placed, backwards, results, .. } = layout;
     let never_sent = assembly.forget_drafts();
-    let mut layout = Layout { assembly: &assembly, shrink_tokens_min, out, placed, backwards, results };
+    let numbers = Numbers::default();
+    let mut layout = Layout { assembly: &assembly, shrink_tokens_min, out, placed, backwards, results, numbers };
     let (references, utterances) = rayon::join(|| layout.references(), || layout.utterances());
     (layout.out.references, layout.out.sources) = references;
     layout.out.utterances = utterances;
@@ -54,7 +56,7 @@ struct ResultBlock {
     /// The `tool_use` id.
     call: Id,
     /// Names its text.
-    text: Id,
+    text: u32,
     is_error: bool,
 }
 
@@ -67,6 +69,20 @@ struct Layout<'a> {
     /// Requests that began before the one before them.
     backwards: u64,
     results: Vec<ResultBlock>,
+    /// What is only compared within a family of files.
+    numbers: Numbers,
+}
+
+/// Numbers for ids, in the order in which they are asked for: a quarter of their room.
+#[derive(Default)]
+struct Numbers(IdMap<Id, u32>);
+
+impl Numbers {
+    /// The number of an id; [`NONE`] for none.
+    fn of(&mut self, id: Id) -> u32 {
+        let next = self.0.len() as u32;
+        if id.is_some() { *self.0.entry(id).or_insert(next) } else { NONE }
+    }
 }
 
 /// What answers in one file took up, each with its block, and where it stood.
@@ -234,16 +250,17 @@ impl Layout<'_> {
                     self.out.calls.push(ToolCall {
                         id: row.call,
                         tool: file.symbols[row.tool.0 as usize],
-                        path: row.named,
+                        path: self.numbers.of(row.named),
                         asked: block,
                         answered: NONE,
-                        text: Id::NONE,
+                        text: NONE,
                         is_error: false,
                         file: row.file,
                         file_kind: file.symbols[row.file_kind.0 as usize],
                     });
                 } else if row.kind == BlockKind::ToolResult {
-                    let BlockRow { call, named: text, is_error, .. } = *row;
+                    let BlockRow { call, named, is_error, .. } = *row;
+                    let text = self.numbers.of(named);
                     self.results.push(ResultBlock { block, first: first + offset, call, text, is_error });
                 }
                 let BlockRow { kind, chars, bytes, tokens, is_string, media, .. } = *row;

@@ -85,15 +85,15 @@ pub struct ToolCall {
     /// The `tool_use` id.
     pub id: Id,
     pub tool: Sym,
-    /// Pseudonym of the file that the input names, its path normalised.
-    pub path: Id,
+    /// The file that the input names, by a number within the family of log files; [`NONE`] if it names none.
+    pub path: u32,
     /// Index into [`Timeline::blocks`] of the call.
     pub asked: u32,
     /// Index into [`Timeline::blocks`] of the result, [`NONE`] if there is none.
     pub answered: u32,
-    /// Names the text of the result; none where not all of it was held, where an image came with it, and where there is no
-    /// text.
-    pub text: Id,
+    /// The text of the result, by such a number; [`NONE`] where not all of it was held, where an image came with it, and where
+    /// there is no text.
+    pub text: u32,
     pub is_error: bool,
     /// Bits: [`ToolCall::MARKDOWN`], [`ToolCall::WORKSPACE`].
     pub file: u8,
@@ -213,6 +213,25 @@ impl RequestSetting {
     }
 }
 
+/// Billed usage in half its room: no context has 2^32 tokens, and what claims to have more has [`u32::MAX`].
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct RequestUsage([u32; 6]);
+
+impl From<Usage> for RequestUsage {
+    fn from(usage: Usage) -> Self {
+        let Usage { input, output, cache_creation, cache_read, cache_creation_5m, cache_creation_1h } = usage;
+        let tokens = [input, output, cache_creation, cache_read, cache_creation_5m, cache_creation_1h];
+        Self(tokens.map(|tokens| u32::try_from(tokens).unwrap_or(u32::MAX)))
+    }
+}
+
+impl From<RequestUsage> for Usage {
+    fn from(RequestUsage(tokens): RequestUsage) -> Self {
+        let [input, output, cache_creation, cache_read, cache_creation_5m, cache_creation_1h] = tokens.map(u64::from);
+        Self { input, output, cache_creation, cache_read, cache_creation_5m, cache_creation_1h }
+    }
+}
+
 /// One request to the model and its answer.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Request {
@@ -232,8 +251,8 @@ pub struct Request {
     pub start: Millis,
     /// Time of the last record of the answer.
     pub end: Millis,
-    /// Billed usage, per-field maximum over all copies.
-    pub usage: Usage,
+    /// See [`Request::usage`].
+    pub tokens: RequestUsage,
     /// What came into the context since the request before: indices into [`Timeline::blocks`].
     pub inputs: Range<u32>,
     /// What the model answered: follows `inputs` in [`Timeline::blocks`].
@@ -243,14 +262,21 @@ pub struct Request {
 }
 
 impl Request {
+    /// Billed usage, per-field maximum over all copies.
+    pub fn usage(&self) -> Usage {
+        self.tokens.into()
+    }
+
     /// Tokens of the context: uncached, written and read (policies.md F2).
     pub fn context(&self) -> u64 {
-        self.usage.input + self.usage.cache_creation + self.usage.cache_read
+        let Usage { input, cache_creation, cache_read, .. } = self.usage();
+        input + cache_creation + cache_read
     }
 
     /// Tokens that the cache holds of it: read or written.
     pub fn cached(&self) -> u64 {
-        self.usage.cache_read + self.usage.cache_creation
+        let Usage { cache_read, cache_creation, .. } = self.usage();
+        cache_read + cache_creation
     }
 
     /// Whether it is one of those that were asked for; see [`Marks::UNCOUNTED`].
@@ -260,7 +286,7 @@ impl Request {
 
     /// Whether anything was billed: an answer may have cost output alone.
     pub fn is_billed(&self) -> bool {
-        self.context() > 0 || self.usage.output > 0
+        self.context() > 0 || self.usage().output > 0
     }
 }
 

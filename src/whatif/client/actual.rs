@@ -266,7 +266,7 @@ impl<'c> Comparison<'c> {
             } else {
                 continue;
             };
-            let spent = Spent { output: request.usage.output, ..bill::spent(request, CacheLifetime::FiveMinutes) };
+            let spent = Spent { output: request.usage().output, ..bill::spent(request, CacheLifetime::FiveMinutes) };
             // Input-equivalent tokens, so that another model is no other cost.
             side[0] += tariff.of(request, &spent).units as f64;
             side[1] += if per_request { 1.0 } else { request.context() as f64 };

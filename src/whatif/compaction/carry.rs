@@ -8,7 +8,6 @@
 use std::collections::BTreeMap;
 
 use crate::base::backtest::{Forecast, at_share, next_within, week_of};
-use crate::base::id::Id;
 use crate::base::numbers::{counted, thousands};
 use crate::base::stats::Share;
 use crate::logs::timeline::requests::{BlockKind, Boundary, NONE, Request, Segment, SegmentCause, Timeline};
@@ -89,11 +88,11 @@ fn files(timeline: &Timeline, tokens: &[u32], reattach: &Reattach, boundary: &Bo
     let since = timeline.boundaries.iter().filter(own).map(|other| other.request).max();
     let since = since.unwrap_or(chain.requests.start);
     // By file: when it was last worked on, and its size.
-    let mut known: BTreeMap<Id, (u32, u64)> = BTreeMap::new();
+    let mut known: BTreeMap<u32, (u32, u64)> = BTreeMap::new();
     for request in &timeline.requests[since as usize..boundary.request as usize] {
         for block in request.inputs.start..request.outputs.end {
             let row = &timeline.blocks[block as usize];
-            let Some(call) = timeline.calls.get(row.call as usize).filter(|call| call.path.is_some() && !call.is_error)
+            let Some(call) = timeline.calls.get(row.call as usize).filter(|call| call.path != NONE && !call.is_error)
             else {
                 continue;
             };
@@ -250,7 +249,7 @@ pub fn growth(timeline: &Timeline) -> ContextGrowth {
     let grown = |segments: Vec<(usize, &Segment)>| {
         let requests = |segment: &Segment| segment.requests.end - segment.requests.start;
         let last = |segment: &Segment| {
-            let Usage { cache_read, cache_creation, .. } = timeline.requests[segment.requests.end as usize - 1].usage;
+            let Usage { cache_read, cache_creation, .. } = timeline.requests[segment.requests.end as usize - 1].usage();
             cache_read + cache_creation + unsent(timeline, segment.requests.end)
         };
         let some = || segments.iter().map(|(_, segment)| *segment).filter(|segment| requests(segment) > 0);

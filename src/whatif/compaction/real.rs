@@ -72,7 +72,7 @@ pub fn soon_after(timeline: &Timeline, request: u32, calls: usize) -> Range<u32>
 
 /// What the context lost, and what was written to the cache again.
 fn change(before: Option<&Request>, after: Option<&Request>, real: &mut RealCompactions) {
-    real.rewritten_tokens += after.map_or(0, |request| request.usage.cache_creation);
+    real.rewritten_tokens += after.map_or(0, |request| request.usage().cache_creation);
     if let (Some(before), Some(after)) = (before, after) {
         real.removed_tokens += before.context().saturating_sub(after.context());
     }
@@ -170,5 +170,5 @@ fn grown(timeline: &Timeline, request: u32, growth: &GrowthThresholds) -> u64 {
         .filter(|call| call.answered != NONE)
         .map(|call| growth.tokens_per_result + tokens(u64::from(timeline.blocks[call.answered as usize].chars)));
     // The logged output is a lower bound, and so is the text: thinking may be missing.
-    request.context() + answer.max(request.usage.output) + results.sum::<u64>()
+    request.context() + answer.max(request.usage().output) + results.sum::<u64>()
 }

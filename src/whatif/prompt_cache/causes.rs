@@ -20,9 +20,9 @@ pub fn drop_percent(previous: u64, current: u64) -> Option<u64> {
 /// The cause of a break at a request, if the bill shows one there. The request behind an expiry has read little or nothing:
 /// where the cache expires once more, it is told by what that request wrote as well.
 pub fn of(simulator: &Simulator<'_>, before: u32, index: u32) -> Option<Cause> {
-    let read = simulator.timeline.request(index).usage.cache_read;
+    let read = simulator.timeline.request(index).usage().cache_read;
     let billed = simulator.timeline.request(before);
-    let is_drop = drop_percent(billed.usage.cache_read, read).is_some();
+    let is_drop = drop_percent(billed.usage().cache_read, read).is_some();
     let is_large = || drop_percent(billed.cached(), read).is_some();
     let cause = (is_drop || is_large()).then(|| occasion(simulator, before, index))?;
     Some(cause).filter(|cause| is_drop || *cause == Cause::TtlExpiry)
@@ -99,11 +99,11 @@ pub fn losses(simulator: &Simulator<'_>) -> Vec<Loss> {
         let Some(cause) = of(simulator, before, index) else { return };
         let there = still_there(simulator, before, index);
         let [before, request] = [before, index].map(|request| simulator.timeline.request(request));
-        let tokens_lost = before.cached().saturating_sub(request.usage.cache_read);
+        let tokens_lost = before.cached().saturating_sub(request.usage().cache_read);
         // What a compaction or a rewind left out is not paid for again.
-        let old = tokens_lost.min(there.saturating_sub(request.usage.cache_read));
-        let rewritten = old.min(request.usage.cache_creation);
-        let uncached = (old - rewritten).min(request.usage.input);
+        let old = tokens_lost.min(there.saturating_sub(request.usage().cache_read));
+        let rewritten = old.min(request.usage().cache_creation);
+        let uncached = (old - rewritten).min(request.usage().input);
         let again = Spent { uncached, ..written(rewritten, simulator.priors[index as usize].class) };
         let (cost_again, cost_lost) = paid_again(simulator, request, &again);
         let sum = CauseSum { events: 1, tokens_lost, tokens_again: rewritten + uncached, cost_again, cost_lost };

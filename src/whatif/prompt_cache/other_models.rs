@@ -28,7 +28,7 @@ pub fn threshold(simulator: &Simulator<'_>) -> ThresholdModel {
             chain.requests.clone().filter(|&index| request(simulator, index).context() > 0).collect();
         let warm = |(place, &index): (usize, &u32)| place > 0 && gap(simulator, index) == GapWarmth::Warm;
         let warm = requests.iter().enumerate().filter(|&pair| warm(pair));
-        let mut written: Vec<u64> = warm.map(|(_, &index)| request(simulator, index).usage.cache_creation).collect();
+        let mut written: Vec<u64> = warm.map(|(_, &index)| request(simulator, index).usage().cache_creation).collect();
         written.sort_unstable();
         let usual = at_share(&written, 0.5);
         for (place, &index) in requests.iter().enumerate() {
@@ -139,7 +139,7 @@ pub fn hot_cache(simulator: &Simulator<'_>, rules: &HotCacheRules) -> HotCache {
             let took = request.end.saturating_sub(request.start).max(0);
             let now = age.map(|age| age.saturating_add(simulator.priors[index as usize].idle));
             let hot = model == Some(request.model) && now.is_some_and(|age| rules.is_hot(age));
-            let warm = request.usage.cache_read > 0;
+            let warm = request.usage().cache_read > 0;
             age = Some(if hot { now.unwrap_or(0) } else { 0 } + took);
             model = Some(request.model);
             if !request.counts() {

@@ -201,7 +201,7 @@ pub fn stated(simulator: &Simulator<'_>) -> Vec<Stated> {
     }
     for request in timeline.requests.iter().filter(|request| known.contains(&timeline.session_of(request).id)) {
         let own = models.entry(model_id::normalise(timeline.names.text(request.model))).or_default();
-        let spent = Spent { output: request.usage.output, ..simulator.billed(request) };
+        let spent = Spent { output: request.usage().output, ..simulator.billed(request) };
         own.logged_tokens += spent.prompt() + spent.output;
         own.logged += simulator.tariff.of(request, &spent);
     }

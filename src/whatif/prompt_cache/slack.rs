@@ -71,7 +71,7 @@ fn by_week(simulator: &Simulator<'_>, is_held_out: &impl Fn(&Request) -> bool) -
     let mut weeks: BTreeMap<i64, Reads> = BTreeMap::new();
     for priced in bill::foretold(simulator, Switch::Off).requests {
         let request = simulator.timeline.request(priced.request);
-        let (simulated, billed) = (priced.spent().read, request.usage.cache_read);
+        let (simulated, billed) = (priced.spent().read, request.usage().cache_read);
         let week = if request.start == NO_TIME { i64::MIN } else { week_of(request.start) };
         let reads = weeks.entry(week).or_default();
         let error = billed.abs_diff(simulated);

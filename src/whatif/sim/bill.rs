@@ -11,7 +11,7 @@ use crate::whatif::sim::simulator::{Priced, SimulatedRun, Simulator};
 
 /// How a request was billed (no output); `unknown` is the lifetime of writes whose usage does not say it.
 pub fn spent(request: &Request, unknown: CacheLifetime) -> Spent {
-    let usage = &request.usage;
+    let usage = &request.usage();
     let (mut write_5m, mut write_1h) = (usage.cache_creation_5m, usage.cache_creation_1h);
     let rest = usage.cache_creation.saturating_sub(write_5m + write_1h);
     match unknown {
@@ -73,7 +73,7 @@ pub fn compare(simulator: &Simulator<'_>, run: &Blind, counts: impl Fn(&Request)
             found.human_turns_close.count(off * CLOSE <= request.context());
         } else if is_warm(simulator, before, priced.request) {
             found.warm_tool_turns.count(exact);
-            let late = before.usage.cache_creation > 0 && billed.read == before.usage.cache_read;
+            let late = before.usage().cache_creation > 0 && billed.read == before.usage().cache_read;
             found.late_writes += u64::from(!exact && late);
         }
     }

@@ -86,7 +86,7 @@ fn losses(simulator: &Simulator<'_>, resampling: &Resampling) -> Vec<UnforeseenL
         let session = simulator.timeline.session_of_chain(request.chain);
         for occasion in [None, Some(unforeseen.occasion)] {
             let counts = sessions.entry((unforeseen.place, occasion)).or_default();
-            counts.entry(session).or_default().count(2 * request.usage.cache_read < before.cached());
+            counts.entry(session).or_default().count(2 * request.usage().cache_read < before.cached());
         }
     });
     let one = |((place, occasion), counts): ((Where, Option<Occasion>), BTreeMap<u32, Portion>)| {

@@ -384,7 +384,7 @@ pub fn unpriced_models<'a>(timeline: &'a Timeline, prices: &Prices) -> BTreeMap<
     let asked = timeline.billed().map(|(_, request)| request);
     // A model may have a price, and none for a lifetime or a size of context.
     let is_unpriced = |request: &&Request| {
-        let spent = Spent { output: request.usage.output, ..bill::spent(request, CacheLifetime::FiveMinutes) };
+        let spent = Spent { output: request.usage().output, ..bill::spent(request, CacheLifetime::FiveMinutes) };
         tariff.of(request, &spent).unpriced_tokens > 0
     };
     let mut unpriced = BTreeMap::new();

@@ -71,8 +71,8 @@ impl OutcomeCells {
 
 /// The lifetime that the usage of a request names; old clients name none.
 fn class_of(request: &Request) -> &'static str {
-    match (request.usage.cache_creation_5m, request.usage.cache_creation_1h) {
-        (0, 0) if request.usage.cache_creation > 0 => "not said",
+    match (request.usage().cache_creation_5m, request.usage().cache_creation_1h) {
+        (0, 0) if request.usage().cache_creation > 0 => "not said",
         (0, 0) => "no write",
         (_, 0) => "5m",
         (0, _) => "1h",

@@ -169,7 +169,7 @@ fn classes(timeline: &Timeline, unknown: CacheLifetime) -> Vec<CacheLifetime> {
     let mut classes = vec![unknown; timeline.requests.len()];
     for chain in &timeline.chains {
         let range = chain.requests.start as usize..chain.requests.end as usize;
-        let said = |request: &Request| match (request.usage.cache_creation_1h, request.usage.cache_creation_5m) {
+        let said = |request: &Request| match (request.usage().cache_creation_1h, request.usage().cache_creation_5m) {
             (0, 0) => None,
             (hour, five) => Some(if hour >= five { CacheLifetime::Hour } else { CacheLifetime::FiveMinutes }),
         };
@@ -340,7 +340,7 @@ impl Learner<'_> {
     /// Takes in what the bill of a request shows.
     fn bill(&mut self, index: u32, prior: &Prior) {
         let request = self.timeline.request(index);
-        let read = request.usage.cache_read;
+        let read = request.usage().cache_read;
         let (key, role) = (self.key(request), self.role(request));
         let candidate = self.candidate(index);
         let family = &mut self.families[self.timeline.session_of_chain(request.chain) as usize];
@@ -416,7 +416,7 @@ fn shows_fork(before: &Request, request: &Request, idle: Millis) -> Option<bool>
     let warm = idle <= CacheLifetime::FiveMinutes.millis();
     let cached = before.cached();
     let tells = request.marks.has(Marks::HUMAN) && warm && before.model == request.model && cached > 0;
-    (tells && request.usage.cache_read >= cached).then_some(request.usage.cache_read > cached)
+    (tells && request.usage().cache_read >= cached).then_some(request.usage().cache_read > cached)
 }
 
 impl Commons {

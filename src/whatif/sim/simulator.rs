@@ -214,7 +214,7 @@ impl<'a> Simulator<'a> {
     /// Tokens of the answer to a request, if answers count: the longer of what its usage says, which is often too little
     /// (policies.md F3), and of the sizes of its blocks.
     pub fn answer(&self, request: &Request) -> u64 {
-        if self.answers { request.usage.output.max(self.sizes.of(&request.outputs)) } else { 0 }
+        if self.answers { request.usage().output.max(self.sizes.of(&request.outputs)) } else { 0 }
     }
 
     /// The run without any policy.
@@ -467,7 +467,7 @@ impl Driver<'_, '_, '_> {
             elsewhere: prior.elsewhere().map(shifted),
             edition: prefix.edition,
             context,
-            tail: request.usage.input.min(context),
+            tail: request.usage().input.min(context),
             still,
             same: common.same,
             shared: common.shared,
@@ -650,7 +650,7 @@ impl Driver<'_, '_, '_> {
             }
             (after, ..) => {
                 let base = timeline.request(after);
-                vec![self.inherited(index).saturating_sub(sizes.of(&base.outputs) + base.usage.input)]
+                vec![self.inherited(index).saturating_sub(sizes.of(&base.outputs) + base.usage().input)]
             }
         };
         let last_use = start.saturating_sub(request.start.saturating_sub(warm.last_use));
@@ -671,7 +671,7 @@ impl Driver<'_, '_, '_> {
             HiddenForks::Off => None,
             HiddenForks::Estimated => believed,
             // A read of exactly what was written says that there was none; a smaller one says nothing.
-            HiddenForks::On if request.usage.cache_read == last.cached() => None,
+            HiddenForks::On if request.usage().cache_read == last.cached() => None,
             HiddenForks::On => sizes::surplus(last, request).map_or(believed, |surplus| Some(Some(surplus))),
         }
     }

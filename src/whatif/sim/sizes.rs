@@ -463,5 +463,5 @@ pub fn apportioned(whole: u64, weights: &[u64]) -> Vec<u64> {
 pub fn surplus(before: &Request, request: &Request) -> Option<u64> {
     let cached = before.cached();
     let tells = request.marks.has(Marks::HUMAN) && before.model == request.model && cached > 0;
-    (tells && request.usage.cache_read > cached).then(|| request.usage.cache_read - cached)
+    (tells && request.usage().cache_read > cached).then(|| request.usage().cache_read - cached)
 }

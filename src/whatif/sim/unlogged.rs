@@ -104,7 +104,7 @@ fn is_warm(timeline: &Timeline, request: u32, slack_s: i64) -> bool {
     if this.marks.has(Marks::MODEL_CHANGE) || this.start == NO_TIME || last.end == NO_TIME {
         return false;
     }
-    let class = before.iter().rev().find_map(|request| match request.usage {
+    let class = before.iter().rev().find_map(|request| match request.usage() {
         usage if usage.cache_creation_1h > 0 => Some(CacheLifetime::Hour),
         usage if usage.cache_creation > 0 => Some(CacheLifetime::FiveMinutes),
         _ => None,
@@ -128,7 +128,7 @@ fn answers(simulator: &Simulator<'_>) -> UnloggedCalls {
         return UnloggedCalls::default();
     }
     let longer = |(_, request): (u32, &Request)| {
-        let output = simulator.sizes.of(&request.outputs).saturating_sub(request.usage.output);
+        let output = simulator.sizes.of(&request.outputs).saturating_sub(request.usage().output);
         let spent = Spent { output, ..Spent::default() };
         // What output costs goes by the size of the context that it answers.
         let cost = simulator.tariff.rates(request.model, request.start, request.context()).cost(&spent);

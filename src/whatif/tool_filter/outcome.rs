@@ -96,7 +96,7 @@ impl<'a> FilterSums<'a> {
     fn request(&mut self, request: u32, step: &ToolRequest, definitions: Option<&Definitions>) {
         let found = &mut self.found;
         let context = self.timeline.request(request).context();
-        let usage = &self.timeline.request(request).usage;
+        let usage = &self.timeline.request(request).usage();
         found.requests += 1;
         found.visible.add(step.visible.len() as u64, 1);
         found.retries += u64::from(step.recovered);

@@ -6,7 +6,7 @@
 
 use std::ops::Range;
 
-use crate::base::id::{Id, IdMap};
+use crate::base::id::IdMap;
 use crate::base::names::Sym;
 use crate::base::stats::Share;
 use crate::logs::timeline::requests::{BlockKind, Marks, NONE, Reference, ReferenceKind, Timeline};
@@ -49,7 +49,7 @@ impl Files {
             .calls
             .iter()
             .map(|call| match call.tool {
-                _ if !call.path.is_some() => Access::Other,
+                _ if call.path == NONE => Access::Other,
                 tool if read.contains(&tool) => Access::Read,
                 tool if edit.contains(&tool) => Access::Edit,
                 _ => Access::Other,
@@ -63,7 +63,7 @@ impl Files {
 
     /// Calls of one request are made at once: they link to earlier requests, not to each other.
     fn link(&mut self, timeline: &Timeline) {
-        let mut newest: IdMap<(Id, u32), (u32, u32)> = IdMap::default();
+        let mut newest: IdMap<(u32, u32), (u32, u32)> = IdMap::default();
         for request in 0..u32::try_from(timeline.requests.len()).expect("fewer than 2^32 requests") {
             let chain = timeline.request(request).chain;
             let calls = calls_of(timeline, request);
@@ -73,7 +73,7 @@ impl Files {
             }
             for index in calls {
                 let call = &timeline.calls[index];
-                if !call.path.is_some() {
+                if call.path == NONE {
                     continue;
                 }
                 let entry = newest.entry((call.path, chain)).or_insert((NONE, NONE));
