@@ -15,15 +15,25 @@ use crate::logs::trace::Handle;
 const SHARDS: usize = 64;
 
 /// The study of all bodies of a run.
-pub struct AnalysisPool {
+pub struct AnalysisPool<'t> {
     vocabularies: u8,
     params: Params,
     known: Vec<Mutex<IdSet<Id>>>,
     idle: Mutex<Vec<BodyAnalyzer>>,
     found: Mutex<Vec<BodyFacts>>,
+    taker: Option<FactsTaker<'t>>,
 }
 
-impl AnalysisPool {
+/// Takes facts while bodies are studied.
+#[derive(Clone, Copy)]
+pub struct FactsTaker<'t> {
+    /// How many facts it takes at once.
+    pub rows: usize,
+    /// Called by whichever worker has enough.
+    pub take: &'t (dyn Fn(&[BodyFacts]) + Sync),
+}
+
+impl<'t> AnalysisPool<'t> {
     /// A study that counts in the given vocabularies (one bit each) and passes over bodies that are known.
     pub fn new(vocabularies: u8, params: Params, known: impl Iterator<Item = Id>) -> Self {
         let mut shards: Vec<IdSet<Id>> = vec![IdSet::default(); SHARDS];
@@ -31,7 +41,13 @@ impl AnalysisPool {
             shards[shard(id)].insert(id);
         }
         let known = shards.into_iter().map(Mutex::new).collect();
-        Self { vocabularies, params, known, idle: Mutex::default(), found: Mutex::default() }
+        Self { vocabularies, params, known, idle: Mutex::default(), found: Mutex::default(), taker: None }
+    }
+
+    /// The same with somebody who takes what is found, if there is one.
+    #[must_use]
+    pub fn with_taker(self, taker: Option<FactsTaker<'t>>) -> Self {
+        Self { taker, ..self }
     }
 
     /// An analyst with an analyzer of its own.
@@ -41,11 +57,24 @@ impl AnalysisPool {
         Box::new(Analyst { pool: self, analyzer: Some(analyzer), found: Vec::new() })
     }
 
-    /// The facts found, by name of the body.
+    /// The facts found that nobody took, by name of the body.
     pub fn finish(self) -> Vec<BodyFacts> {
         let mut found = self.found.into_inner().unwrap_or_default();
         found.sort_unstable_by_key(|facts| facts.body);
         found
+    }
+
+    /// Takes what an analyst found, and hands on as much as is enough.
+    fn add(&self, facts: &mut Vec<BodyFacts>) {
+        let Ok(mut found) = self.found.lock() else { return };
+        found.append(facts);
+        let Some(FactsTaker { rows, take }) = self.taker.filter(|taker| found.len() >= taker.rows) else { return };
+        let whole = found.len() - found.len() % rows;
+        let rest = found.split_off(whole);
+        let enough = std::mem::replace(&mut *found, rest);
+        // The others go on meanwhile.
+        drop(found);
+        enough.chunks(rows).for_each(take);
     }
 
     fn is_new(&self, id: Id) -> bool {
@@ -58,7 +87,7 @@ fn shard(id: Id) -> usize {
 }
 
 struct Analyst<'s> {
-    pool: &'s AnalysisPool,
+    pool: &'s AnalysisPool<'s>,
     /// Given back at the end.
     analyzer: Option<BodyAnalyzer>,
     found: Vec<BodyFacts>,
@@ -106,8 +135,6 @@ impl Drop for Analyst<'_> {
         if let (Some(analyzer), Ok(mut idle)) = (self.analyzer.take(), self.pool.idle.lock()) {
             idle.push(analyzer);
         }
-        if let Ok(mut found) = self.pool.found.lock() {
-            found.append(&mut self.found);
-        }
+        self.pool.add(&mut self.found);
     }
 }

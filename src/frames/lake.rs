@@ -3,7 +3,7 @@
 //!
 //! A [`Lake`] is what was found at one moment and never changes: a commit takes values, writes them, and returns the lake
 //! as it is then. It writes new segments under names that nobody refers to and replaces the manifest. Readers wait for
-//! nobody; a writer holds the lock while it writes (timelines alone go to a file of their own before), and starts from the
+//! nobody; a writer holds the lock while it writes (timelines and facts go to files of their own before), and starts from the
 //! lake as it finds it then. What no manifest refers to is swept away when nobody reads.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -22,6 +22,8 @@ use crate::base::seal::{Seal, Way, drawn, kept_secret, secret_file};
 use crate::facts::body_facts::{BodyFacts, WantedFacts};
 use crate::frames::columns::ColumnResult;
 use crate::frames::manifest::{LakeSegment, Manifest, StoredSource, Unusable};
+use crate::frames::new_facts::NewFacts;
+use crate::frames::new_table::NewTable;
 use crate::frames::new_timelines::NewTimelines;
 use crate::frames::stored::{StoredTable, Unreadable};
 use crate::frames::tables::{TABLES, TaggedRows};
@@ -60,6 +62,8 @@ pub enum Trouble {
     Damaged(Vec<LakeDamage>),
     /// Another run has changed the lake since it was opened: [`Lake::open`] gives the new one.
     Overtaken,
+    /// The disk refused facts that were not in memory any more: logs have to be read again for them.
+    LetGo,
     /// Whatever the disk says; next time it may be different.
     Failed(String),
 }
@@ -75,6 +79,7 @@ impl std::fmt::Display for Trouble {
                 }
             }
             Self::Overtaken => f.write_str("another run has changed it meanwhile"),
+            Self::LetGo => f.write_str("facts were lost"),
             Self::Failed(why) => f.write_str(why),
         }
     }
@@ -90,6 +95,8 @@ pub struct Update<'a> {
     pub news: Option<News<'a>>,
     /// Timelines of it that are on disk.
     pub timelines: Option<NewTimelines>,
+    /// Facts of it that are on disk: [`News::facts`] are none then.
+    pub facts: Option<NewFacts>,
 }
 
 /// What a run read.
@@ -268,7 +275,7 @@ impl Lake {
         Ok(files)
     }
 
-    /// In which vocabularies bodies were counted, by name: as [`Lake::load_bodies`] has it.
+    /// In which vocabularies bodies were counted, each once: as [`Lake::load_bodies`] has it.
     pub fn counted_bodies(&self, maker: Id) -> Result<Vec<(Id, u8)>, Trouble> {
         let is_wanted = |column: &str| bodies::COUNTED_COLUMNS.contains(&column);
         let facts = newest_bodies(&self.body_tables()?, maker, |segment, table, facts| {
@@ -281,9 +288,9 @@ impl Lake {
         Ok(facts?.iter().map(|facts| (facts.body, facts.counted)).collect())
     }
 
-    /// All facts about bodies, or what is wanted of them, by name; `formats` are the names of the formats by number. Facts that
-    /// something else than `maker` made serve for logs that are gone: they count as not counted, so that all other bodies are
-    /// studied again.
+    /// All facts about bodies, or what is wanted of them, each body once, in any order; `formats` are the names of the formats
+    /// by number. Facts that something else than `maker` made serve for logs that are gone: they count as not counted, so that
+    /// all other bodies are studied again.
     pub fn load_bodies(
         &self,
         formats: &[&str],
@@ -402,22 +409,37 @@ impl Lake {
     /// ([`Lake::commit_timelines`]).
     pub fn begin_timelines(&self) -> Option<NewTimelines> {
         let segments = &self.manifest.timeline_segments;
-        let name = drawn().ok().filter(|_| segments.len() < SEGMENTS_MAX)?;
-        let path = self.dir.join(format!("{}.tmp", Id(name)));
+        let table = self.new_table().filter(|_| segments.len() < SEGMENTS_MAX)?;
         let stored = segments.iter().flat_map(|segment| segment.sources.iter().copied()).collect();
-        Some(NewTimelines::new(path, Arc::clone(&self.seal), stored))
+        Some(NewTimelines::new(table, Arc::clone(&self.seal), stored))
+    }
+
+    /// Takes facts of what is read now. None where there are many segments: then they are merged with what is read
+    /// ([`Lake::commit`]); and none where nothing can be written.
+    pub fn begin_facts(&self, maker: Id) -> Option<NewFacts> {
+        let segments = &self.manifest.body_segments;
+        let tables = [self.new_table()?, self.new_table().filter(|_| segments.len() < SEGMENTS_MAX)?];
+        NewFacts::begin(tables, Arc::clone(&self.seal), maker).ok()
+    }
+
+    /// A table under a name that nobody knows.
+    fn new_table(&self) -> Option<NewTable> {
+        Some(NewTable::new(self.dir.join(format!("{}.tmp", Id(drawn().ok()?)))))
     }
 
     /// Writes what a run found out, if the lake is still the one it was found out about, and returns the lake as it is
-    /// then. `waiting` is called if another run is writing. Timelines are taken out of the update: what is tried again is tried
-    /// without them.
+    /// then. `waiting` is called if another run is writing. What is on disk already is taken out of the update: what is tried
+    /// again is tried without it.
     pub fn commit(&self, update: &mut Update<'_>, waiting: &dyn Fn()) -> Result<Self, Trouble> {
-        if update.news.is_none() && !self.is_mended && self.manifest.sources == *update.sources {
+        let is_known = update.news.is_none() && update.facts.is_none() && self.manifest.sources == *update.sources;
+        if is_known && !self.is_mended {
             return Ok(self.clone());
         }
-        let timelines = update.timelines.take();
-        let own = timelines.as_ref().map(|some| some.path.clone());
-        self.write(waiting, own.as_deref(), |base, next| {
+        let timelines = update.timelines.take().filter(|some| !some.is_empty());
+        let facts = update.facts.take().and_then(|facts| Some((facts.maker, facts.into_tables()?)));
+        let own_tables = facts.iter().flat_map(|(_, tables)| tables).chain(timelines.iter().map(|some| &some.table));
+        let own: Vec<PathBuf> = own_tables.map(|table| table.path.clone()).collect();
+        self.write(waiting, &own, |base, next| {
             if base.stamp != self.stamp {
                 return Err(Trouble::Overtaken);
             }
@@ -427,7 +449,11 @@ impl Lake {
                 base.add_rows(next, news)?;
                 base.add_facts(next, news)?;
             }
-            timelines.filter(|some| !some.is_empty()).map_or(Ok(()), |some| base.add_timelines(next, some))
+            if let Some((maker, tables)) = facts {
+                let (number, tables) = base.take_over(next, bodies::TABLES.into_iter().zip(tables))?;
+                next.body_segments.push(LakeSegment { number, tables, maker, ..LakeSegment::default() });
+            }
+            timelines.map_or(Ok(()), |some| base.add_timelines(next, some))
         })
     }
 
@@ -438,7 +464,7 @@ impl Lake {
         news: Vec<(&StoredSource, PackedTimeline<'_>)>,
         waiting: &dyn Fn(),
     ) -> Result<Self, Trouble> {
-        self.write(waiting, None, |base, next| {
+        self.write(waiting, &[], |base, next| {
             let told = |source: &StoredSource| (source.timeline(), source.bytes, source.content);
             let is_known = |stored: &StoredSource| next.sources.get(&stored.key).map(told) == Some(told(stored));
             let mut rows: Vec<PackedTimeline<'_>> =
@@ -467,11 +493,12 @@ impl Lake {
     }
 
     /// The one place where a lake on disk changes: lets `change` write segments and note them in a copy of the manifest
-    /// as it is on disk by then, replaces the manifest, and only then is there a new lake. `own` is a temporary file of this run.
+    /// as it is on disk by then, replaces the manifest, and only then is there a new lake. `own` are temporary files of this
+    /// run.
     fn write(
         &self,
         waiting: &dyn Fn(),
-        own: Option<&Path>,
+        own: &[PathBuf],
         change: impl FnOnce(&Self, &mut Manifest) -> Result<(), Trouble>,
     ) -> Result<Self, Trouble> {
         let failed = |what: &str, cause: &dyn std::fmt::Display| {
@@ -485,7 +512,8 @@ impl Lake {
         let left_over = base.manifest.next_segment;
         self.remove_from(left_over);
         self.while_nobody_reads(|| {
-            let is_left = |path: &PathBuf| path.extension().is_some_and(|ending| ending == "tmp") && own != Some(path);
+            let is_left =
+                |path: &PathBuf| path.extension().is_some_and(|ending| ending == "tmp") && !own.contains(path);
             own_files(&self.dir).filter(is_left).for_each(|path| files::remove(&path));
         });
         let mut manifest = Manifest::clone(&base.manifest);
@@ -568,14 +596,27 @@ impl Lake {
 
     /// Takes over timelines that are on disk already.
     fn add_timelines(&self, next: &mut Manifest, news: NewTimelines) -> Result<(), Trouble> {
-        let ([table], number) = (timelines::TABLES, next.take_segment());
-        let path = self.segment(number, table);
-        let written = news.finish(&path);
-        let (sum, sources) =
-            written.map_err(|cause| Trouble::Failed(format!("writing {}: {cause}", path.display())))?;
-        let tables = BTreeMap::from([(table.to_owned(), sum)]);
+        let [name] = timelines::TABLES;
+        let ended = news.into_table();
+        let (table, sources) = ended.map_err(|cause| not_written(&self.segment(next.next_segment, name), &*cause))?;
+        let (number, tables) = self.take_over(next, [(name, table)])?;
         next.timeline_segments.push(LakeSegment { number, tables, sources, ..LakeSegment::default() });
         Ok(())
+    }
+
+    /// Puts tables that are on disk already in their places; gives the number of their segment, and their checksums.
+    fn take_over(
+        &self,
+        next: &mut Manifest,
+        tables: impl IntoIterator<Item = (&'static str, NewTable)>,
+    ) -> Result<(u32, BTreeMap<String, Id>), Trouble> {
+        let number = next.take_segment();
+        let placed = tables.into_iter().map(|(name, table)| {
+            let path = self.segment(number, name);
+            let sum = table.finish(&path).map_err(|cause| not_written(&path, &*cause))?;
+            Ok((name.to_owned(), sum))
+        });
+        Ok((number, placed.collect::<Result<_, _>>()?))
     }
 
     /// What was memorised under a key, if it is whole.
@@ -612,7 +653,7 @@ impl Lake {
             let path = self.segment(number, table);
             let sealed = |part| Some(make(table, part)?.and_then(|batch| sealed::pass(batch, &self.seal, Way::ToDisk)));
             let written = write_table(&path, &sealed).map(|sum| ((*table).to_owned(), sum));
-            written.map_err(|cause| Trouble::Failed(format!("writing {}: {cause}", path.display())))
+            written.map_err(|cause| not_written(&path, &*cause))
         });
         written.collect()
     }
@@ -740,17 +781,21 @@ fn newest_bodies(
     others.iter_mut().for_each(|row: &mut BodyFacts| row.counted = 0);
     // What this maker says comes first and stays, of that the latest.
     facts.append(&mut others);
-    // They stand in order in each segment, and to sort them takes half of their room once more.
-    if !facts.is_sorted_by_key(|row| row.body) {
-        facts.sort_by_key(|row| row.body);
+    // In one segment each body stands once.
+    if tables.len() > 1 {
+        let mut known = IdSet::default();
+        facts.retain(|row| known.insert(row.body));
     }
-    facts.dedup_by_key(|row| row.body);
     Ok(facts)
 }
 
 fn damaged(segment: &LakeSegment, table: &str, why: &dyn std::fmt::Display) -> Trouble {
     let why = format!("{}: {why}", segment_name(segment.number, table));
     Trouble::Damaged(vec![LakeDamage { segment: segment.number, table: table.to_owned(), why }])
+}
+
+fn not_written(path: &Path, cause: &dyn std::fmt::Display) -> Trouble {
+    Trouble::Failed(format!("writing {}: {cause}", path.display()))
 }
 
 fn segment_name(number: u32, table: &str) -> String {

@@ -16,6 +16,8 @@ mod groups;
 pub mod input;
 pub mod lake;
 pub mod manifest;
+pub mod new_facts;
+mod new_table;
 pub mod new_timelines;
 pub mod packed;
 mod sealed;

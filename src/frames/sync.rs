@@ -3,6 +3,7 @@
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -15,11 +16,13 @@ use crate::base::names::Names;
 use crate::base::progress::ProgressLine;
 use crate::base::unpack::Packing;
 use crate::base::{allocator, numbers};
-use crate::facts::analysis_pool::AnalysisPool;
+use crate::facts::analysis_pool::{AnalysisPool, FactsTaker};
 use crate::facts::body_facts::{BodyFacts, WantedFacts, keep_quoted, keep_wanted};
 use crate::facts::encode::{self, Params};
+use crate::frames::bodies;
 use crate::frames::lake::{Lake, News, Trouble, Update};
 use crate::frames::manifest::{Maker, StoredSource};
+use crate::frames::new_facts::NewFacts;
 use crate::frames::new_timelines::NewTimelines;
 use crate::frames::tables::TABLES;
 use crate::frames::timelines::PackedTimeline;
@@ -159,7 +162,7 @@ pub struct UpToDate {
     pub kept: Vec<StoredSource>,
     /// The rows; none when nothing changed and nobody asked for them.
     pub loaded: Option<Loaded>,
-    /// The facts about bodies, by name; none if nobody wants them yet and the lake can give them.
+    /// The facts about bodies, each once; none if nobody wants them yet and the lake can give them.
     pub bodies: Option<Vec<BodyFacts>>,
     /// Files that could not be read, and why. What was known of them before stands.
     pub unreadable: Vec<(PathBuf, String)>,
@@ -176,11 +179,12 @@ pub struct UpToDate {
 /// Whatever is wrong with the lake, the logs that are on disk are counted right: damaged parts are cut out and made anew
 /// from the logs, a lake that another run changed is looked at again, and one that cannot be read is done without.
 pub fn bring_up_to_date(scope: &SyncScope<'_>, mut lake: Option<Lake>, want: Want<'_>) -> UpToDate {
-    let (mut notes, mut overtaken, mut mended, mut writes) = (Vec::new(), 0, 0, true);
+    let (mut notes, mut overtaken, mut mended, mut writes) = (Vec::new(), 0, 0, Writes::AsItReads);
     if let Some(foreign) = lake.as_ref().filter(|lake| lake.is_foreign) {
         // Which of its rows belong to which log cannot be told. Where there is no log, all of them are what is left.
-        writes = !scope.listing.files.is_empty();
-        if writes {
+        if scope.listing.files.is_empty() {
+            writes = Writes::Nothing;
+        } else {
             let (emptied, note) = foreign.emptied();
             notes.push(note);
             lake = Some(emptied);
@@ -211,7 +215,11 @@ pub fn bring_up_to_date(scope: &SyncScope<'_>, mut lake: Option<Lake>, want: Wan
             }
             Trouble::Overtaken => {
                 notes.push("the lake was not updated: other runs kept changing it".to_owned());
-                writes = false;
+                writes = Writes::Nothing;
+                lake = Some(now);
+            }
+            Trouble::LetGo => {
+                writes = Writes::AtTheEnd;
                 lake = Some(now);
             }
             Trouble::Damaged(_) | Trouble::Failed(_) => {
@@ -240,12 +248,22 @@ fn told_of_lost(scope: &SyncScope<'_>, before: &Lake, after: &Lake) -> Option<St
     (!words.is_empty()).then(|| format!("rows that the damaged part of the lake held: {}", words.join(", ")))
 }
 
+/// What an attempt writes into the lake.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Writes {
+    Nothing,
+    /// Facts stay in memory until all is read: if the disk refuses them, they are there.
+    AtTheEnd,
+    /// Facts go to disk while logs are read.
+    AsItReads,
+}
+
 /// One attempt at it, on the lake as it was found.
 fn attempt(
     scope: &SyncScope<'_>,
     lake: Option<&Lake>,
     want: Want<'_>,
-    writes: bool,
+    writes: Writes,
 ) -> std::result::Result<UpToDate, Trouble> {
     let mut stored = StoredFiles::of(lake);
     let plans = plan(scope, &mut stored, lake.is_none(), want.tier);
@@ -254,10 +272,10 @@ fn attempt(
     let mut known = UpToDate { notes: told_of_others(scope, &plans).into_iter().collect(), ..UpToDate::default() };
     let mut loaded = attempt.load_rows()?;
     let (tier, counted) = attempt.counted()?;
-    let read = attempt.read(tier, &counted, (&mut stored, &mut loaded, &mut known));
+    let read = attempt.read(tier, &counted, (&mut stored, &mut loaded, &mut known))?;
     attempt.load_unread(&stored, &mut loaded)?;
     let (is_kept, facts) = attempt.keep(read, &stored, (&mut loaded, &mut known))?;
-    known.is_stored = if writes { is_kept } else { lake.is_some() && !is_read };
+    known.is_stored = if attempt.writes() { is_kept } else { lake.is_some() && !is_read };
     known.lake = known.lake.or_else(|| lake.cloned());
     // What was made for the first time and the lake keeps now is let go of until somebody asks: it may be most of what is in
     // memory.
@@ -279,17 +297,27 @@ struct Attempt<'a, 's> {
     scope: &'a SyncScope<'s>,
     lake: Option<&'a Lake>,
     want: Want<'a>,
-    /// Whether the lake may be written.
-    writes: bool,
+    writes: Writes,
     plans: &'a [FilePlan<'a>],
     /// Whether any file is read.
     is_read: bool,
 }
 
-/// What was read: new rows by source, new facts, and timelines that are on disk.
-type WhatIsNew = (Vec<NewRows>, Vec<BodyFacts>, Option<NewTimelines>);
+/// What was read.
+struct WhatIsNew {
+    /// New rows by source.
+    delta: Vec<NewRows>,
+    /// New facts; none where they are on disk.
+    facts: Vec<BodyFacts>,
+    /// Timelines and facts that are on disk.
+    on_disk: (Option<NewTimelines>, Option<NewFacts>),
+}
 
 impl Attempt<'_, '_> {
+    fn writes(&self) -> bool {
+        self.writes != Writes::Nothing
+    }
+
     /// The rows that the lake holds, if they are asked for or something is read beside them. Those of what is read anew from
     /// its start would be in memory twice.
     fn load_rows(&self) -> std::result::Result<Loaded, Trouble> {
@@ -351,36 +379,47 @@ impl Attempt<'_, '_> {
         tier: u8,
         counted: &[(Id, u8)],
         (stored, loaded, known): (&mut StoredFiles, &mut Loaded, &mut UpToDate),
-    ) -> WhatIsNew {
+    ) -> std::result::Result<WhatIsNew, Trouble> {
         let scope = self.scope;
         let counted = counted.iter().filter(|(_, counted)| counted & tier == tier);
-        let analysis = AnalysisPool::new(tier, scope.params, counted.map(|(body, _)| *body));
-        let takes_timelines = self.writes && self.is_read && scope.timeline_maker_of.is_some();
-        let timelines = self.lake.filter(|_| takes_timelines).and_then(Lake::begin_timelines);
+        let lake = self.lake.filter(|_| self.is_read && self.writes());
+        let takes_facts = tier != 0 && self.writes == Writes::AsItReads;
+        let new_facts = lake.filter(|_| takes_facts).and_then(|lake| lake.begin_facts(scope.maker.facts));
+        let take = |facts: &[BodyFacts]| new_facts.iter().for_each(|taker| taker.add(facts));
+        let taker = new_facts.is_some().then_some(FactsTaker { rows: bodies::GROUP_ROWS, take: &take });
+        let analysis = AnalysisPool::new(tier, scope.params, counted.map(|(body, _)| *body)).with_taker(taker);
+        let timelines = lake.filter(|_| scope.timeline_maker_of.is_some()).and_then(Lake::begin_timelines);
+        let is_lost = || new_facts.as_ref().is_some_and(NewFacts::is_refused);
         let joined = Joined { scope, tier, stored, loaded, known, delta: Vec::new(), timelines };
-        let (delta, timelines) = joined.read(self.plans, &analysis);
+        let (delta, timelines) = joined.read(self.plans, &analysis, &is_lost);
         let mut facts = analysis.finish();
+        if new_facts.as_ref().is_some_and(|taker| !taker.is_empty()) {
+            take(&std::mem::take(&mut facts));
+        }
+        if is_lost() {
+            return Err(Trouble::LetGo);
+        }
         if self.want.only_quoted && self.lake.is_none() {
             scope.pool.install(|| keep_quoted(&mut facts));
             allocator::give_back_small_blocks();
         }
-        (delta, facts, timelines)
+        Ok(WhatIsNew { delta, facts, on_disk: (timelines, new_facts.filter(|taker| !taker.is_empty())) })
     }
 
     /// Writes what is new into the lake, if that may be; says whether the lake holds all that is known, and gives the facts
     /// back.
     fn keep(
         &self,
-        (delta, facts, timelines): WhatIsNew,
+        mut new: WhatIsNew,
         stored: &StoredFiles,
         (loaded, known): (&mut Loaded, &mut UpToDate),
     ) -> std::result::Result<(bool, Vec<BodyFacts>), Trouble> {
         let is_kept = match self.lake {
-            Some(lake) if self.writes => write(lake, self.scope, stored, (&delta, &facts, timelines), (loaded, known))?,
-            Some(_) => facts.is_empty(),
+            Some(lake) if self.writes() => write(lake, self.scope, stored, &mut new, (loaded, known))?,
+            Some(_) => new.facts.is_empty(),
             None => false,
         };
-        Ok((is_kept, facts))
+        Ok((is_kept, new.facts))
     }
 
     /// What is known of files that are no longer on disk; of a lake whose logs cannot be told apart, of all.
@@ -397,7 +436,7 @@ fn write(
     lake: &Lake,
     scope: &SyncScope<'_>,
     stored: &StoredFiles,
-    (delta, facts, timelines): (&[NewRows], &[BodyFacts], Option<NewTimelines>),
+    WhatIsNew { delta, facts, on_disk }: &mut WhatIsNew,
     (loaded, known): (&mut Loaded, &mut UpToDate),
 ) -> std::result::Result<bool, Trouble> {
     let live: BTreeSet<u32> = stored.sources.values().map(|source| source.number).collect();
@@ -411,17 +450,23 @@ fn write(
         delta: &delta,
         all: &all,
         names: &loaded.names,
-        facts,
+        facts: &*facts,
         maker: scope.maker.facts,
         formats: &formats,
         values: &loaded.values,
         value_names: &loaded.value_names,
     };
     let news = (!delta.is_empty() || !facts.is_empty()).then_some(news);
+    let (timelines, on_disk) = std::mem::take(on_disk);
     let has_timelines = timelines.as_ref().is_some_and(|some| !some.is_empty());
-    let mut update = Update { sources: &stored.sources, next_source: stored.next_source, news, timelines };
+    let lets_go = on_disk.is_some();
+    let (sources, next_source) = (&stored.sources, stored.next_source);
+    let mut update = Update { sources, next_source, news, timelines, facts: on_disk };
     let mut commit = || scope.pool.install(|| lake.commit(&mut update, scope.waiting));
     let mut committed = commit();
+    if let (Err(Trouble::Failed(_)), true) = (&committed, lets_go) {
+        return Err(Trouble::LetGo);
+    }
     if let (Err(Trouble::Failed(why)), true) = (&committed, has_timelines) {
         // Rows are what is left of a log once it is gone: they are kept alone rather than not at all.
         let note = format!("the timelines were not stored: {why}");
@@ -450,7 +495,7 @@ fn told_of_others(scope: &SyncScope<'_>, plans: &[FilePlan<'_>]) -> Option<Strin
     (others > 0).then(|| format!("{files} read anew: the lake was made by another devboy or with other data files"))
 }
 
-/// New facts with those that were known, by name; they replace what was known of the same bodies.
+/// New facts with those that were known; they replace what was known of the same bodies.
 pub fn with_known(mut news: Vec<BodyFacts>, known: Vec<BodyFacts>) -> Vec<BodyFacts> {
     if news.is_empty() {
         return known;
@@ -642,7 +687,13 @@ struct Joined<'j, 's> {
 
 impl Joined<'_, '_> {
     /// Reads what the plans ask for and joins it to what is known; returns the new rows by source, and new timelines.
-    fn read(mut self, plans: &[FilePlan<'_>], analysis: &AnalysisPool) -> (Vec<NewRows>, Option<NewTimelines>) {
+    /// Ends early, and then in vain, once something was lost.
+    fn read(
+        mut self,
+        plans: &[FilePlan<'_>],
+        analysis: &AnalysisPool<'_>,
+        is_lost: &dyn Fn() -> bool,
+    ) -> (Vec<NewRows>, Option<NewTimelines>) {
         let scope = self.scope;
         let jobs: Vec<Job<'_>> = plans.iter().filter_map(FilePlan::job).collect();
         let progress = ProgressLine::new(jobs.iter().map(|job| job.to - job.from).sum(), scope.progress);
@@ -658,6 +709,7 @@ impl Joined<'_, '_> {
                     break;
                 }
             }
+            if is_lost() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         };
         read::read_all(&jobs, guide, scope.pool, &|bytes| progress.advance(bytes), &mut take);
         left.for_each(|plan| self.settle(plan, None));

@@ -3,6 +3,7 @@
 
 use std::cmp::Reverse;
 use std::io::{Read, Seek, SeekFrom};
+use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc;
@@ -92,20 +93,20 @@ pub struct Piece {
     pub end: u64,
 }
 
-/// Reads all jobs and hands what each gave to `take`, in their order, while the next ones are read. `advance` is told of bytes
-/// as they are done. Never are more than twice [`BATCH_FILES`] read that were not taken.
+/// Reads all jobs and hands what each gave to `take`, in their order, while the next ones are read, until it says that this is
+/// enough. `advance` is told of bytes as they are done. Never are more than twice [`BATCH_FILES`] read that were not taken.
 pub fn read_all(
     jobs: &[Job<'_>],
     guide: ExtractionGuide<'_>,
     pool: &rayon::ThreadPool,
     advance: &(dyn Fn(u64) + Sync),
-    take: &mut dyn FnMut(FileReading),
+    take: &mut dyn FnMut(FileReading) -> ControlFlow<()>,
 ) {
     let (hand_on, read) = mpsc::sync_channel(0);
     std::thread::scope(|scope| {
         let mut batches = batches(jobs, BATCH_BYTES * pool.current_num_threads() as u64);
         scope.spawn(move || batches.try_for_each(|batch| hand_on.send(read_batch(batch, guide, pool, advance))));
-        read.into_iter().flatten().for_each(take);
+        let _is_enough = read.into_iter().flatten().try_for_each(take);
     });
 }
 

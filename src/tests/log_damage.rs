@@ -1,6 +1,7 @@
 //! Damaged logs: what is counted, at which line, and what is read all the same.
 
 use std::io::{self, Read, Write};
+use std::ops::ControlFlow;
 use std::path::Path;
 
 use serde_json::json;
@@ -583,7 +584,10 @@ fn read_file(path: &Path, packing: Packing, threads: usize) -> FileReading {
 
 fn read_job(job: &Job<'_>, pool: &rayon::ThreadPool) -> FileReading {
     let mut readings = Vec::new();
-    read::read_all(std::slice::from_ref(job), guide(), pool, &|_| {}, &mut |reading| readings.push(reading));
+    read::read_all(std::slice::from_ref(job), guide(), pool, &|_| {}, &mut |reading| {
+        readings.push(reading);
+        ControlFlow::Continue(())
+    });
     readings.remove(0)
 }
 

@@ -1,6 +1,7 @@
 //! Rows to history: whatever copies the logs hold, in whatever order they are read, everything is there once.
 
 use std::collections::BTreeSet;
+use std::ops::ControlFlow;
 
 use serde_json::{Value, json};
 
@@ -226,7 +227,10 @@ fn the_number_of_threads_does_not_matter() {
             .map(|(_, path, log)| Job { path, packing: Packing::Plain, from: 0, to: log.len() as u64, named: false })
             .collect();
         let mut readings = Vec::new();
-        read::read_all(&jobs, guide(), &pool, &|_| {}, &mut |reading| readings.push(reading));
+        read::read_all(&jobs, guide(), &pool, &|_| {}, &mut |reading| {
+            readings.push(reading);
+            ControlFlow::Continue(())
+        });
         let traces = files.iter().zip(readings).map(|((name, ..), reading)| (*name, reading.trace));
         assert_eq!(Told::from_traces(traces).lines(), expected, "{threads} threads");
     }

@@ -1,6 +1,7 @@
 //! Work grows with the size of the logs and no faster: counted in comparisons and look-ups of ids, not timed.
 
 use std::collections::BTreeSet;
+use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, LazyLock};
 
@@ -47,9 +48,31 @@ fn readings_of_many_files_are_not_held_at_once() {
         assert_eq!(reading.trace.rows.calls.len(), 1);
         most = most.max(read.load(Ordering::Relaxed) - taken);
         taken += 1;
+        ControlFlow::Continue(())
     });
     println!("{most} readings of {taken} at once");
     assert!(taken == jobs.len() && most <= 2 * BATCH_FILES, "{most} readings of {taken} at once");
+}
+
+/// Whoever has enough waits for what is being read, and for no more.
+#[test]
+fn a_reading_ends_once_it_is_enough() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("one.jsonl");
+    std::fs::write(&path, log(&call(1))).unwrap();
+    let to = std::fs::metadata(&path).unwrap().len();
+    let jobs = vec![Job { path: &path, packing: Packing::Plain, from: 0, to, named: false }; 5 * BATCH_FILES];
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(2).build().unwrap();
+    let (read, mut taken) = (AtomicUsize::new(0), 0);
+    let count = |_| {
+        read.fetch_add(1, Ordering::Relaxed);
+    };
+    read_all(&jobs, guide(), &pool, &count, &mut |_| {
+        taken += 1;
+        if taken == 3 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    });
+    let read = read.into_inner();
+    assert!(taken == 3 && read <= 2 * BATCH_FILES, "{taken} taken, {read} read");
 }
 
 /// What bringing a lake up to date costs: files opened, reads, steps of ids, for new, known and grown logs.

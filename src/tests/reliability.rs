@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
-use super::harness::{Home, session};
+use super::harness::{CallLines, Home, session};
 use crate::base::files::faults::Fault;
 use crate::base::files::{self, WriteStep};
 use crate::base::id::Id;
@@ -89,16 +89,39 @@ fn segments(dir: &Path) -> BTreeSet<PathBuf> {
     files.filter(|path| path.extension().is_some_and(|ending| ending == "parquet")).collect()
 }
 
+fn unfinished(dir: &Path) -> Vec<PathBuf> {
+    let files = files_of(dir).into_iter().map(|(path, _)| path);
+    files.filter(|path| path.extension().is_some_and(|ending| ending == "tmp")).collect()
+}
+
+/// A session of reads, none of which shows what another one does: numbered lines, and more of them in later ones.
+fn lines_read(name: &str, calls: usize) -> String {
+    let lines = |number: usize| {
+        let line = |line: usize| format!("{:>6}\tlet {name}_{number} = {line};\n", line + 1);
+        (0..10 + number).map(line).collect::<String>()
+    };
+    let call = |number: usize| {
+        let (tool, body) = ("Read", lines(number));
+        CallLines { session: name, number, tool, input: "/a.rs", body: &body, model: "claude-opus-4-6" }.text()
+    };
+    (0..calls).map(call).collect()
+}
+
 // --- Faults ----------------------------------------------------------------------------------------------------------
 
 /// Lets each step of a command fail in turn, with a lake that has something to add to.
 fn sweep(arguments: &[&str]) -> Faults {
+    sweep_over(&session, arguments)
+}
+
+/// The same over logs as `told` writes them.
+fn sweep_over(told: &dyn Fn(&str, usize) -> String, arguments: &[&str]) -> Faults {
     let home = Home::new();
-    home.write(LOG, session("one", 8));
-    home.write(".claude/projects/-home-u-p/two.jsonl", session("two", 4));
+    home.write(LOG, told("one", 8));
+    home.write(".claude/projects/-home-u-p/two.jsonl", told("two", 4));
     answer(&home, arguments);
     let before = files_of(&home.lake());
-    append(&home, &session("three", 6));
+    append(&home, &told("three", 6));
     let expected = answer(&home, &[arguments, &["--no-lake"]].concat());
     assert!(expected.0.is_some(), "{arguments:?}");
     let mut faults = Faults::default();
@@ -123,6 +146,7 @@ fn sweep(arguments: &[&str]) -> Faults {
             let has_struck = fault.has_struck();
             drop(fault);
             let place = format!("{arguments:?}: {step:?} {nth}, lasting {lasts}");
+            assert_eq!(unfinished(&home.lake()), [] as [PathBuf; 0], "{place}");
             if lasts && has_struck && step == WriteStep::Write {
                 let more = &segments(&home.lake()) - &kept;
                 let manifest = fs::read_to_string(home.lake().join("manifest.json")).unwrap();
@@ -155,6 +179,96 @@ fn any_fault_while_links_are_mined_leaves_the_right_answer_or_a_message() {
 #[test]
 fn any_fault_while_bodies_are_studied_leaves_the_right_answer_or_a_message() {
     sweep(&["replay"]).expect(50);
+    sweep_over(&lines_read, &["replay"]).expect(60);
+}
+
+/// Facts that went to disk are not in memory any more: logs are read once more for them, and only then.
+#[test]
+fn facts_that_the_disk_refuses_are_made_again() {
+    let home = Home::new();
+    home.write(LOG, lines_read("one", 30));
+    let expected = answer(&home, &["replay", "--no-lake"]).0;
+    let opened = Fault::none(&home.path(LOG), WriteStep::Open);
+    assert_eq!(answer(&home, &["replay"]), (expected.clone(), false));
+    let (opened_once, mut read_twice) = (opened.passed(), 0);
+    drop(opened);
+    for (step, error) in
+        [(WriteStep::Create, EACCES), (WriteStep::Write, ENOSPC), (WriteStep::Sync, EIO), (WriteStep::Rename, EIO)]
+    {
+        for (nth, lasts) in (0..).flat_map(|nth| [(nth, false), (nth, true)]) {
+            let _absent = fs::remove_dir_all(home.lake());
+            let opened = Fault::none(&home.path(LOG), WriteStep::Open);
+            let fault = Fault::new(&home.lake(), step, nth, lasts, error);
+            let found = answer(&home, &["replay"]).0;
+            let (opened, has_struck) = (opened.passed(), fault.has_struck());
+            drop(fault);
+            if !has_struck {
+                break;
+            }
+            let place = format!("{step:?} {nth}, lasting {lasts}: opened {opened} times");
+            assert_eq!(found, expected, "{place}");
+            assert!(opened == opened_once || opened == opened_once + 1, "{place}, {opened_once} without a fault");
+            read_twice += opened - opened_once;
+            assert_eq!(unfinished(&home.lake()), [] as [PathBuf; 0], "{place}");
+            assert_eq!(answer(&home, &["replay"]).0, expected, "{place}: the next run");
+        }
+    }
+    assert!(read_twice > 5, "{read_twice}");
+}
+
+/// As many as go to disk before all are there.
+#[test]
+fn facts_that_a_full_disk_refuses_while_logs_are_read_are_made_again() {
+    let home = Home::new();
+    let body = |number: usize| {
+        let line = |line: usize| format!("{:>6}\t{number} {line}\n", line + 1);
+        (0..9_000).map(line).collect::<String>()
+    };
+    let call = |number: usize| {
+        let (session, tool, body) = ("one", "Read", body(number));
+        CallLines { session, number, tool, input: "/a.rs", body: &body, model: "claude-opus-4-6" }.text()
+    };
+    home.write(LOG, (0..20).map(call).collect::<String>());
+    let expected = answer(&home, &["replay", "--no-lake"]).0;
+    let opened_in = |fault: Fault| {
+        let opened = Fault::none(&home.path(LOG), WriteStep::Open);
+        let (found, is_told) = answer(&home, &["replay"]);
+        assert!(found == expected && is_told == fault.has_struck() && unfinished(&home.lake()).is_empty());
+        opened.passed()
+    };
+    let opened_once = opened_in(Fault::none(&home.lake(), WriteStep::Write));
+    fs::remove_dir_all(home.lake()).unwrap();
+    assert_eq!(opened_in(Fault::new(&home.lake(), WriteStep::Write, 0, true, ENOSPC)), opened_once + 1);
+    assert!(segments(&home.lake()).is_empty());
+}
+
+#[test]
+fn facts_of_several_groups_are_those_of_a_fresh_reading() {
+    let home = Home::new();
+    let replay = |more: &[&str]| answer(&home, &[&["replay"][..], more].concat()).0;
+    // Groups of a first run, of a log that has grown, and of many segments that are merged.
+    for number in 0..12 {
+        home.write(&format!(".claude/projects/p/{number}.jsonl"), lines_read(&format!("s{number}"), 9));
+        let first = replay(&["--threads", "2"]);
+        assert!(first.is_some());
+        assert_eq!(first, replay(&["--no-lake"]), "{number} logs");
+        assert_eq!(first, replay(&["--threads", "1"]), "{number} logs, from the lake");
+    }
+}
+
+#[test]
+fn two_runs_that_study_the_same_bodies_give_the_same_answer() {
+    let home = Home::new();
+    home.write(LOG, lines_read("one", 40));
+    let expected = answer(&home, &["replay", "--no-lake"]).0;
+    std::thread::scope(|scope| {
+        let runs: Vec<_> = (0..4).map(|_| scope.spawn(|| answer(&home, &["replay"]).0)).collect();
+        for run in runs {
+            assert_eq!(run.join().unwrap(), expected);
+        }
+    });
+    assert_eq!(answer(&home, &["replay"]), (expected, false));
+    assert!(unfinished(&home.lake()).is_empty());
 }
 
 #[test]
@@ -510,7 +624,7 @@ fn a_run_that_was_overtaken_writes_nothing_of_its_own() {
     home.json(&["ingest"]);
     let mut sources = late.manifest.sources.clone();
     sources.clear();
-    let mut update = Update { sources: &sources, next_source: 9, news: None, timelines: None };
+    let mut update = Update { sources: &sources, next_source: 9, news: None, timelines: None, facts: None };
     assert_eq!(late.commit(&mut update, &|| ()).unwrap_err(), Trouble::Overtaken);
     assert_eq!(late.newer().unwrap().manifest.sources.len(), 1);
     assert_eq!(home.json(&["ingest"])["inputs"]["unchanged"], 1);

@@ -2,6 +2,7 @@
 //! plain re-implementation.
 
 use std::collections::BTreeSet;
+use std::sync::Mutex;
 
 use proptest::prelude::*;
 
@@ -11,7 +12,7 @@ use crate::base::id::{Id, work};
 use crate::base::key_path::KeyPath;
 use crate::base::pseudonyms::published_tool;
 use crate::base::tokenizer::{Bpe, Size};
-use crate::facts::analysis_pool::AnalysisPool;
+use crate::facts::analysis_pool::{AnalysisPool, FactsTaker};
 use crate::facts::body_analyzer::BodyAnalyzer;
 use crate::facts::body_facts::{BodyFacts, BodyLine, Encoding, witness};
 use crate::facts::encode::Params;
@@ -519,6 +520,31 @@ fn names_and_fingerprints_are_the_published_ones() {
     assert_eq!(published_tool("mcp__gitlab"), "mcp__p9d96d9");
     assert_ne!(published_tool("mcp__p9d96d9__get_issue"), "mcp__p9d96d9__get_issue");
     assert_eq!(published_tool("Bash"), "Bash");
+}
+
+#[test]
+fn facts_are_handed_on_as_soon_as_there_are_enough() {
+    let taken: Mutex<Vec<Vec<Id>>> = Mutex::default();
+    let take = |facts: &[BodyFacts]| taken.lock().unwrap().push(facts.iter().map(|facts| facts.body).collect());
+    let taker = FactsTaker { rows: 4, take: &take };
+    let params = Params { recursion_depth: 5, numbered_every: 10 };
+    let analysis = AnalysisPool::new(1, params, std::iter::empty()).with_taker(Some(taker));
+    let sizes = || taken.lock().unwrap().iter().map(Vec::len).collect::<Vec<_>>();
+    let mut number = 0;
+    for (bodies, expected) in [(3, &[][..]), (2, &[4]), (0, &[4]), (10, &[4, 4, 4]), (1, &[4, 4, 4, 4])] {
+        let mut analyst = analysis.begin();
+        for _ in 0..bodies {
+            number += 1;
+            let body = format!("body {number}");
+            // Whoever has it is no longer here; it is known all the same.
+            (0..2).for_each(|_| analyst.body(Id::of(body.as_bytes()), body.as_bytes()));
+        }
+        drop(analyst);
+        assert_eq!(sizes(), expected, "after {number} bodies");
+    }
+    let rest = analysis.finish();
+    let all: BTreeSet<Id> = taken.lock().unwrap().concat().into_iter().chain(rest.iter().map(|row| row.body)).collect();
+    assert_eq!((rest.len(), all.len()), (0, number));
 }
 
 #[test]

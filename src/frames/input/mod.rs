@@ -140,7 +140,7 @@ pub struct Input {
     held_rows: HeldRows,
     /// The history of a window that was asked for last, until somebody takes it.
     pub(super) held: Option<(Range<Millis>, History)>,
-    /// Facts about bodies, by name, until somebody takes them; none as long as they are left to the lake.
+    /// Facts about bodies until somebody takes them; none as long as they are left to the lake.
     bodies: Option<Vec<BodyFacts>>,
     /// Values that the lake does not hold, by number of the source, and what their symbols mean; until they are put together.
     fresh: (Names, BTreeMap<u32, ValueRows>),
@@ -422,7 +422,7 @@ impl Input {
         allocator::give_back_small_blocks();
     }
 
-    /// What is wanted of the facts about bodies, by name. Some bodies of deleted logs may have none.
+    /// What is wanted of the facts about bodies, each once. Some bodies of deleted logs may have none.
     pub fn bodies(&mut self, wanted: &dyn WantedFacts) -> Vec<BodyFacts> {
         let mut piped = std::mem::take(&mut self.piped_bodies);
         piped.iter().for_each(|facts| wanted.see(facts));
