@@ -19,6 +19,7 @@ pub mod listing;
 pub mod model_id;
 pub mod names;
 pub mod numbers;
+pub mod order;
 pub mod progress;
 pub mod pseudonyms;
 pub mod seal;

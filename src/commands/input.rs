@@ -51,9 +51,17 @@ impl QuestionArgs {
         Input::read(&self.input, window, (tier, timeline), &self.output, context)
     }
 
-    /// The same for a question about tool calls. An error if there is none, unless that is allowed.
-    pub fn read_calls(&self, tier: u8, timeline: Option<TimelineDetail>, context: &mut Context<'_>) -> Result<Input> {
+    /// The same for a question about tool calls. An error if there is none, unless that is allowed. With `says` the input is told
+    /// what will be asked for behind the history: [`Input::keep_calls`], [`Input::find_values`] or [`Input::count`].
+    pub fn read_calls(
+        &self,
+        tier: u8,
+        timeline: Option<TimelineDetail>,
+        says: fn(&mut Input),
+        context: &mut Context<'_>,
+    ) -> Result<Input> {
         let mut input = self.read(tier, timeline, context)?;
+        says(&mut input);
         input.expect_calls(&self.input)?;
         input.report_holds(Holds::Calls)?;
         Ok(input)

@@ -81,7 +81,8 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<()> {
     let data = || Data::new(args.asked.input.rules_dir.as_deref());
     let scenarios = || Scenarios::new(vec![file.clone()], &ScenarioChanges::default(), &data()?);
     let tier = if args.emit_telemetry.is_some() { scenarios()?.tier() } else { 0 };
-    let mut input = args.asked.read_calls(tier, (tier > 0).then_some(TimelineDetail::VALUES), context)?;
+    let detail = (tier > 0).then_some(TimelineDetail::VALUES);
+    let mut input = args.asked.read_calls(tier, detail, Input::find_values, context)?;
     args.emit_telemetry.as_deref().map_or(Ok(()), |dir| input.expect_outside(dir))?;
     let until = args.planning.train_until.as_deref();
     let until = until.map(|text| window::end_of("--train-until", text, context.now_ms)).transpose()?;

@@ -20,9 +20,12 @@ pub const TABLES: [&str; 2] = ["bodies", "encodings"];
 /// Versions of the tables and of the meaning of their columns.
 pub const VERSIONS: [(&str, u32); 2] = [("bodies", 6), ("encodings", 3)];
 
-/// Rows that are written and read together: they hold many lines, so few of them stand in memory as columns. In tests every
-/// log has some groups.
-pub const GROUP_ROWS: usize = if cfg!(test) { 4 } else { 1 << 12 };
+/// Rows that are written and read together: they hold many lines, so few of them stand in memory as columns.
+#[cfg(not(test))]
+pub const GROUP_ROWS: usize = 1 << 12;
+/// The same in tests, where every log has some groups.
+#[cfg(test)]
+pub const GROUP_ROWS: usize = 4;
 
 /// The batch of one of [`TABLES`]; `formats` are the names of the formats by number.
 pub fn batch(table: &str, facts: &[&BodyFacts], formats: &[&str]) -> ColumnResult<RecordBatch> {

@@ -79,7 +79,7 @@ impl std::fmt::Display for Trouble {
                 }
             }
             Self::Overtaken => f.write_str("another run has changed it meanwhile"),
-            Self::LetGo => f.write_str("facts were lost"),
+            Self::LetGo => f.write_str("facts have to be made again"),
             Self::Failed(why) => f.write_str(why),
         }
     }
@@ -568,6 +568,9 @@ impl Lake {
 
     /// Writes the new facts that some call refers to; merges segments when there are many.
     fn add_facts(&self, next: &mut Manifest, news: &News<'_>) -> Result<(), Trouble> {
+        if news.facts.is_empty() && next.body_segments.len() < SEGMENTS_MAX {
+            return Ok(());
+        }
         let calls = || news.all.iter().flat_map(|(_, rows)| &rows.calls);
         let answers = calls().filter_map(|row| row.answered).map(|answered| answered.body);
         let quotes = calls().filter_map(|row| Some(BodyFacts::quoted_by(row.asked?.message, row.call)));

@@ -2,6 +2,8 @@
 
 use std::sync::{Arc, Mutex};
 
+use arrow_array::RecordBatch;
+
 use crate::base::id::Id;
 use crate::base::seal::{Seal, Way};
 use crate::facts::body_facts::BodyFacts;
@@ -25,19 +27,21 @@ pub(super) type FactTables = [NewTable; 2];
 impl NewFacts {
     /// None so far. An error if the disk refuses at once.
     pub(super) fn begin(mut tables: FactTables, seal: Arc<Seal>, maker: Id) -> Written<Self> {
-        write(&mut tables, &[], &seal)?;
+        write(&mut tables, &groups(&[], &seal)?)?;
         Ok(Self { seal, maker, tables: Mutex::new(Some(tables)) })
     }
 
     /// Adds some; any worker may. If the disk refuses, all are let go of.
     pub fn add(&self, facts: &[BodyFacts]) {
+        let groups = groups(facts, &self.seal);
         let Ok(mut tables) = self.tables.lock() else { return };
-        if tables.as_mut().is_some_and(|tables| write(tables, facts, &self.seal).is_err()) {
+        let add = |tables: &mut FactTables| groups.and_then(|groups| write(tables, &groups));
+        if tables.as_mut().is_some_and(|tables| add(tables).is_err()) {
             *tables = None;
         }
     }
 
-    /// Whether none was added.
+    /// Whether none was added and the disk has refused none.
     pub fn is_empty(&self) -> bool {
         self.tables.lock().is_ok_and(|tables| tables.as_ref().is_some_and(|[bodies, _]| bodies.rows == 0))
     }
@@ -53,10 +57,14 @@ impl NewFacts {
     }
 }
 
-/// Puts the rows of some facts behind the others, as a group of each table.
-fn write(tables: &mut FactTables, facts: &[BodyFacts], seal: &Seal) -> Written<()> {
+/// The rows of some facts as they stand on disk, for each table.
+fn groups(facts: &[BodyFacts], seal: &Seal) -> Written<Vec<RecordBatch>> {
     let (facts, formats): (Vec<&BodyFacts>, _) = (facts.iter().collect(), encode::ids());
-    bodies::TABLES.iter().zip(tables).try_for_each(|(name, table)| {
-        table.add(&sealed::pass(bodies::batch(name, &facts, &formats)?, seal, Way::ToDisk)?)
-    })
+    let group = |name: &&str| Ok(sealed::pass(bodies::batch(name, &facts, &formats)?, seal, Way::ToDisk)?);
+    bodies::TABLES.iter().map(group).collect()
+}
+
+/// Puts a group behind the others of each table.
+fn write(tables: &mut FactTables, groups: &[RecordBatch]) -> Written<()> {
+    tables.iter_mut().zip(groups).try_for_each(|(table, group)| table.add(group))
 }

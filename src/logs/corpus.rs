@@ -60,6 +60,8 @@ pub struct Corpus {
     pub files: Vec<SourceRows>,
     /// The standing of each session log, once somebody asked: both views of the history go by it.
     pub(super) standings: OnceLock<Vec<FileStanding>>,
+    /// Which session logs belong together, once somebody asked.
+    pub(super) families: OnceLock<Vec<Vec<usize>>>,
 }
 
 impl Corpus {
@@ -79,6 +81,6 @@ impl Corpus {
         let mut rows = FileRows::default();
         rows.append(trace.rows, &names, &Counters::default());
         self.files.push(SourceRows { source, rows });
-        self.standings = OnceLock::new();
+        (self.standings, self.families) = Default::default();
     }
 }

@@ -180,6 +180,18 @@ pub struct Merged {
     pub sidecar_files: u64,
 }
 
+impl Merged {
+    /// Adds what was merged elsewhere.
+    pub fn add(&mut self, other: &Self) {
+        let Self { duplicate_message, duplicate_call, superseded_progress, orphan_result, sidecar_files } = other;
+        self.duplicate_message += duplicate_message;
+        self.duplicate_call += duplicate_call;
+        self.superseded_progress += superseded_progress;
+        self.orphan_result += orphan_result;
+        self.sidecar_files += sidecar_files;
+    }
+}
+
 /// Where calls stand in a list, by id; of several with one id, by the message as well that asks for each.
 #[derive(Default)]
 pub struct CallIndex {

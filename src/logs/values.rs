@@ -12,8 +12,9 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use crate::base::id::{Id, IdMap};
 use crate::base::names::{Names, Sym};
+use crate::base::order::put_in_place;
 use crate::logs::corpus::{Corpus, SourceRows};
-use crate::logs::history::{CallIndex, History};
+use crate::logs::history::{Call, CallIndex, History};
 use crate::logs::trace::{CallRow, Status, put_behind};
 
 /// How a value stood in an answer.
@@ -268,6 +269,7 @@ impl Blocks {
 type Copied = (bool, u32, u32);
 
 /// Which blocks ask and answer the calls of a history: what has to be known of rows to find values.
+#[derive(Default, PartialEq, Eq, Debug)]
 pub struct CallBlocks {
     /// The files, by key.
     keys: Vec<Id>,
@@ -276,28 +278,54 @@ pub struct CallBlocks {
 }
 
 impl CallBlocks {
-    /// Finds the copies of each call. Calls without an id have none: nobody can tell which answer is theirs.
+    /// Finds the copies of each call.
     pub fn of(corpus: &Corpus, history: &History) -> Self {
-        let index = CallIndex::of(&history.calls);
-        let mut answers: Vec<Option<Copied>> = vec![None; history.calls.len()];
-        let mut inputs = answers.clone();
-        let mut files: Vec<&SourceRows> = corpus.files.iter().filter(|file| !file.source.is_sidecar()).collect();
-        files.sort_by_key(|file| file.source.key);
-        for (file, rows) in (0..).zip(&files) {
-            for row in rows.rows.calls.iter().filter(|row| row.call.is_some()) {
+        let logs: Vec<&SourceRows> = corpus.files.iter().filter(|file| !file.source.is_sidecar()).collect();
+        let (mut blocks, ranks) = Self::without_calls(&logs);
+        blocks.add(logs.into_iter().zip(ranks), &history.calls);
+        blocks
+    }
+
+    /// Of these logs, before anything is known of their calls; and the place of each by its key.
+    pub fn without_calls(logs: &[&SourceRows]) -> (Self, Vec<u32>) {
+        let mut keys: Vec<Id> = logs.iter().map(|log| log.source.key).collect();
+        keys.sort_unstable();
+        let ranks = logs.iter().map(|log| keys.partition_point(|key| *key < log.source.key) as u32).collect();
+        (Self { keys, answers: Vec::new(), inputs: Vec::new() }, ranks)
+    }
+
+    /// Adds some calls, of which these logs have all copies, each log with its place. Calls without an id have none: nobody can
+    /// tell which answer is theirs.
+    pub fn add<'l>(&mut self, logs: impl Iterator<Item = (&'l SourceRows, u32)>, calls: &[Call]) {
+        let index = CallIndex::of(calls);
+        let start = self.answers.len();
+        self.answers.resize(start + calls.len(), None);
+        self.inputs.resize(start + calls.len(), None);
+        for (log, rank) in logs {
+            for row in log.rows.calls.iter().filter(|row| row.call.is_some()) {
                 let CallRow { asked, answered, progress, .. } = *row;
                 let Some(call) = index.find(row.call, asked.map_or(Id::NONE, |asked| asked.message)) else { continue };
                 if let Some(asked) = asked {
-                    better(&mut inputs[call], (progress, file, asked.block));
+                    better(&mut self.inputs[start + call], (progress, rank, asked.block));
                 }
                 // Another answer to the call may have been given up for the one that counts.
-                let body = history.calls[call].body;
+                let body = calls[call].body;
                 if let Some(answered) = answered.filter(|half| half.body == body && half.status == Status::Ok) {
-                    better(&mut answers[call], (progress, file, answered.block));
+                    better(&mut self.answers[start + call], (progress, rank, answered.block));
                 }
             }
         }
-        Self { keys: files.iter().map(|file| file.source.key).collect(), answers, inputs }
+    }
+
+    /// Brings the calls into another order: each goes to one of these places.
+    pub fn reorder(&mut self, places: &[u32]) {
+        put_in_place(&mut self.answers, places.to_vec());
+        put_in_place(&mut self.inputs, places.to_vec());
+    }
+
+    /// How many calls are known.
+    pub fn calls(&self) -> usize {
+        self.answers.len()
     }
 
     /// The values of each call. `values` has those of each file by its key, `names` what their symbols mean.

@@ -54,6 +54,7 @@ pub struct PlannerStage {
 impl PlannerStage {
     /// Learns from the sessions that began before `until`, else from the earlier ones.
     pub fn new(file: SettingsFile, input: &mut Input, until: Option<Millis>) -> Result<Self> {
+        input.find_values();
         let named = input.named_history();
         Self::of(file, input, named, until)
     }

@@ -1,5 +1,7 @@
 //! The logs laid out for a replay, and the same as recorded responses.
 
+use std::ops::Range;
+
 use crate::base::body_shape::{BodyShape, LayerId};
 use crate::base::error::Result;
 use crate::base::id::Id;
@@ -8,6 +10,7 @@ use crate::base::numbers::saturated;
 use crate::facts::body_facts::Encoding;
 use crate::facts::encode::{self, FormatFamily};
 use crate::frames::input::Input;
+use crate::logs::corpus::Corpus;
 use crate::logs::history::History;
 use crate::logs::trace::{Millis, NO_TIME, Place};
 use crate::logs::vocabulary::Vocabulary;
@@ -36,6 +39,12 @@ pub struct ReplayInput {
     pub paper: PaperClaim,
 }
 
+/// Results that may be repeats, those that are, and those that a cache of a few entries knows.
+fn plain_repeats(corpus: &Corpus, window: Range<Millis>) -> [u64; 3] {
+    let repeats = totals::repeats(corpus, window);
+    [repeats.eligible_ge200, repeats.repeat_unlimited, repeats.repeat_lru5]
+}
+
 impl ReplayInput {
     /// Lays out what the input holds; with a model, as if that one had answered in every session.
     pub fn new(model: Option<&str>, input: &mut Input) -> Result<Self> {
@@ -47,10 +56,15 @@ impl ReplayInput {
         Self::without(Input::let_go_of_calls, model, input)
     }
 
+    /// Says what a replay asks behind the history: reading rows again takes its time.
+    pub fn prepare(input: &mut Input) {
+        input.count(plain_repeats);
+    }
+
     fn without(let_go: fn(&mut Input), model: Option<&str>, input: &mut Input) -> Result<Self> {
+        Self::prepare(input);
         let (mut history, names) = input.named_history();
-        let window = input.window.clone();
-        let repeats = totals::repeats(input.calls(), window);
+        let plain_repeats = input.counted(plain_repeats);
         let_go(input);
         let models = match model {
             Some(model) => vec![model.to_owned(); history.sessions.len()],
@@ -77,7 +91,7 @@ impl ReplayInput {
             tape,
             projects: history.sessions.iter().map(|session| session.project).collect(),
             context_tokens,
-            plain_repeats: [repeats.eligible_ge200, repeats.repeat_unlimited, repeats.repeat_lru5],
+            plain_repeats,
             paper: crate::replay::savings::paper_claim(&input.data)?,
             history,
         })

@@ -6,9 +6,12 @@ use std::io::Write;
 use serde_json::{Value, json};
 
 use super::harness::{Home, all_bytes, session};
+use super::timeline_corpus::input;
 use crate::base::id::Id;
+use crate::frames::input::Input;
 use crate::frames::input::answers::answer_name;
 use crate::frames::sync::root_names;
+use crate::logs::trace::Millis;
 use crate::shell::arguments::Exit;
 
 const SECRETS: [&str; 8] = [
@@ -47,6 +50,33 @@ fn an_unchanged_log_is_not_read_again() {
     assert_eq!(second["inputs"]["unchanged"], 1);
     assert_eq!(second["inputs"]["bytes_read"], 0);
     assert_eq!(facts(&first), facts(&second));
+}
+
+#[test]
+fn whoever_says_what_it_will_ask_reads_rows_once() {
+    let home = home_with(6);
+    home.json(&["ingest"]);
+    let (logs, lake) = (home.logs(), home.lake());
+    let opened = || input(logs.to_str().unwrap(), lake.to_str());
+    let is_damaged = |input: &Input| input.notes.iter().any(|note| note.contains("damaged"));
+    let (mut valued, mut counted, mut kept, mut silent) = (opened(), opened(), opened(), opened());
+    let mut windowed = opened();
+    windowed.window = Millis::MIN..Millis::MAX - 1;
+    valued.find_values();
+    windowed.find_values();
+    counted.count(|corpus, _| [corpus.files.len() as u64, 0, 0]);
+    kept.keep_calls();
+    let history = [&mut valued, &mut counted, &mut kept, &mut silent].map(Input::history)[0].clone();
+    let in_window = windowed.history();
+    std::fs::remove_file(lake.join("000001-calls.parquet")).unwrap();
+
+    assert!(valued.values(&history).input(0).is_some());
+    assert!(windowed.values(&in_window).input(0).is_some());
+    assert_eq!(counted.counted(|_, _| panic!("it was counted")), [1, 0, 0]);
+    assert_eq!(kept.calls().files[0].rows.calls.len(), 6);
+    assert!(![&valued, &windowed, &counted, &kept].into_iter().any(is_damaged));
+    silent.calls();
+    assert!(is_damaged(&silent), "rows of which nobody spoke are gone");
 }
 
 #[test]

@@ -270,7 +270,7 @@ impl Told {
             };
             corpus.push(source, trace);
         }
-        let history = assemble(&mut corpus, false);
+        let history = assemble(&mut corpus, &|_| ());
         Self { corpus, history }
     }
 

@@ -6,9 +6,13 @@ use proptest::prelude::*;
 
 use crate::base::body_shape::BodyShape;
 use crate::base::id::Id;
+use crate::logs::assemble::families::families;
+use crate::logs::assemble::{assemble, assemble_families, assemble_with_blocks, logs, standings_of};
+use crate::logs::corpus::Corpus;
 use crate::logs::history::{Call, Chain, Message};
 use crate::logs::timeline::requests::{self, Request, Timeline, ToolCall};
 use crate::logs::trace::Place;
+use crate::logs::values::CallBlocks;
 use crate::tests::log_builder::*;
 use crate::tests::log_stories::{Folder, any_folder, texts};
 use crate::tests::timeline;
@@ -94,8 +98,72 @@ fn named(folder: &Folder) -> bool {
     folder.iter().flat_map(|(_, records)| records).all(is_whole)
 }
 
+/// The same texts in another place, with ids of their own, where these begin with something.
+fn renamed(files: &[(String, String)], place: usize, by: &str) -> Vec<(String, String)> {
+    let ids = ["uuid", "parentUuid", "logicalParentUuid", "id", "tool_use_id", "sessionId", "agentId"];
+    let renamed = |text: &str| {
+        let of_own = |text: String, field| text.replace(&format!(r#""{field}":""#), &format!(r#""{field}":"{by}"#));
+        ids.iter().fold(text.to_owned(), of_own)
+    };
+    files.iter().map(|(name, text)| (format!("{place}/{name}"), renamed(text))).collect()
+}
+
+/// Files that were read, before anything is known of them.
+fn corpus_of(files: &[(String, String)]) -> Corpus {
+    let told = Told::of(&files.iter().map(|(name, log)| (name.as_str(), log.as_str())).collect::<Vec<_>>());
+    let mut corpus = Corpus::of(told.corpus.names);
+    corpus.files = told.corpus.files;
+    corpus
+}
+
+#[test]
+fn only_logs_that_share_something_are_put_together() {
+    let own = |name: &str| log(&[user("u", "go").session(name), asks("m", "c", "Read").session(name).at(2)]);
+    let fork = log(&[user("u", "go").session("fork"), asks("m", "c", "Read").session("fork").at(2)]);
+    let family = [("a".to_owned(), own("s")), ("z".to_owned(), fork)];
+    let files = [renamed(&family, 1, "1-"), renamed(&family, 2, "2-")].concat();
+    let (corpus, mut again) = (corpus_of(&files), corpus_of(&files));
+    assert_eq!(families(&logs(&corpus)), [[0, 1], [2, 3]]);
+    let dropped = std::sync::atomic::AtomicUsize::new(0);
+    assemble(&mut again, &|rows| {
+        dropped.fetch_add(std::mem::take(&mut rows.calls).len(), std::sync::atomic::Ordering::Relaxed);
+    });
+    assert_eq!(dropped.into_inner(), 4);
+}
+
+#[test]
+fn a_fork_that_copies_a_boundary_alone_belongs_to_its_original() {
+    let of = serde_json::json!({ "sessionId": "s", "messageUuid": "b" });
+    let original = log(&[user("u", "go").session("s"), boundary("b").session("s")]);
+    let fork = log(&[user("v", "on").session("f"), boundary("b2").session("f").set("forkedFrom", of)]);
+    let files = [("s".to_owned(), original), ("f".to_owned(), fork)];
+    assert_eq!(families(&logs(&corpus_of(&files))), [[0, 1]]);
+}
+
 proptest! {
     #![proptest_config(cases(200))]
+
+    #[test]
+    fn families_are_told_as_if_they_were_one(
+        folders in prop::collection::vec(any_folder(), 1..4),
+        copies in prop::collection::vec((any::<prop::sample::Index>(), any_part()), 0..3),
+        shares in any::<bool>(),
+    ) {
+        let mut files = Vec::new();
+        for (number, folder) in folders.iter().enumerate() {
+            let copied = |folder: Folder, (of, part): &(prop::sample::Index, Part)| {
+                with_copy(&folder, of, part, &format!("copy{}", folder.len()))
+            };
+            let told = texts(&copies.iter().fold(folder.clone(), copied));
+            files.extend(renamed(&told, number, &if shares { String::new() } else { format!("{number}-") }));
+        }
+        let (mut apart, mut one) = (corpus_of(&files), corpus_of(&files));
+        let all = vec![(0..logs(&one).len()).collect()];
+        let (history, blocks) = assemble_with_blocks(&mut apart, &|_| ());
+        prop_assert_eq!(blocks, CallBlocks::of(&one, &history));
+        prop_assert_eq!(history, assemble_families(&mut one, all, &|_| (), false).0);
+        prop_assert_eq!(standings_of(&apart), standings_of(&one));
+    }
 
     #[test]
     fn any_part_of_a_copy_adds_nothing_to_the_history(

@@ -276,7 +276,7 @@ fn steps(texts: &[String]) -> [u64; 3] {
         }
     });
     let history = work::of(|| {
-        let history = assemble(&mut corpus, false);
+        let history = assemble(&mut corpus, &|_| ());
         totals(&corpus);
         sessions(&history, &corpus.names, &Default::default());
         tools::calls(&history, &corpus.names, &TOOLS);

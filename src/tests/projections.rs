@@ -40,7 +40,7 @@ fn mined(files: impl IntoIterator<Item = (String, FileTrace)>) -> Vec<MinedProje
         let source = RowSource { key, path: Some(name.into()), bytes: 0, counters: trace.counters.clone().into() };
         corpus.push(source, trace);
     }
-    let history = assemble(&mut corpus, false);
+    let history = assemble(&mut corpus, &|_| ());
     let values = CallBlocks::of(&corpus, &history).gather(Arc::new(names), &values);
     mine(ToldHistory { history: &history, values: &values, tools: &corpus.names }, &thresholds())
 }

@@ -119,7 +119,7 @@ impl Scene {
             let source = RowSource { key, path: Some(name.into()), bytes: 0, counters: trace.counters.clone().into() };
             corpus.push(source, trace);
         }
-        let history = assemble(&mut corpus, false);
+        let history = assemble(&mut corpus, &|_| ());
         let values = CallBlocks::of(&corpus, &history).gather(Arc::new(names), &values);
         Self { history, values, tools: corpus.names }
     }

@@ -169,7 +169,7 @@ fn leave_out_of_range(timeline: &mut Timeline) {
     let fits = |usage: &Usage| {
         let all = [usage.cache_creation, usage.cache_read, usage.cache_creation_5m, usage.cache_creation_1h];
         let prompt = all[..2].iter().fold(usage.input, |sum, &tokens| sum.saturating_add(tokens));
-        all.into_iter().chain([prompt, usage.output]).all(|tokens| tokens < u32::MAX.into())
+        all.into_iter().chain([prompt, usage.output]).all(|tokens| u32::try_from(tokens).is_ok())
     };
     let mut count = 0;
     for request in timeline.requests.iter_mut().filter(|request| !fits(&request.usage())) {

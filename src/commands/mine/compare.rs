@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 
 use crate::base::data::Data;
 use crate::base::error::{Error, Result};
+use crate::commands::mine::edges::asked_by;
 use crate::commands::mine::export::{ExportArgs, ExportForm, KeptArgs, Mined};
 use crate::frames::edge::{Concurrency, EdgeThresholds};
 use crate::mine::compare::{ComparedRow, Side};
@@ -131,7 +132,7 @@ fn read(side: &Named<'_>, args: &Args, concurrency: Concurrency, context: &mut C
         Named::Logs(input, window) => (input, window),
     };
     window::of(window, context.now_ms).map_err(|cause| unreadable(window, &cause))?;
-    let opened = args.export.read((input, window), (0, None), context);
+    let opened = args.export.read((input, window), (0, None), asked_by(concurrency), context);
     let mut input = opened.map_err(|cause| without_logs(window, cause))?;
     input.expect_calls(&args.input).map_err(without_calls)?;
     args.export.tell(&input, (0, args.kept), context)?;

@@ -105,7 +105,7 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<()> {
             .hint("leave out --turns, or count by message"));
     }
     args.html.as_deref().map_or(Ok(()), expect_place)?;
-    let mut input = args.asked.read((0, None), context)?;
+    let mut input = args.asked.read_more(asked_by(args.concurrency()), context)?;
     if args.concurrency() == Concurrency::Flat {
         input.report_holds(Holds::Nothing)?;
     }
@@ -223,6 +223,14 @@ impl CountedEdges {
                  {sessions_min} sessions). Lift: times as often as the tool comes anywhere."
             ),
         ]
+    }
+}
+
+/// What is asked for behind the history: files are looked at as they are.
+pub fn asked_by(concurrency: Concurrency) -> fn(&mut Input) {
+    match concurrency {
+        Concurrency::Message => |_| (),
+        Concurrency::Flat => Input::keep_calls,
     }
 }
 

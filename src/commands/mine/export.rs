@@ -102,7 +102,12 @@ pub struct MinedArgs {
 impl MinedArgs {
     /// [`ExportArgs::read`] of the logs and the window that are asked for.
     pub fn read(&self, detail: (u8, Option<TimelineDetail>), context: &mut Context<'_>) -> Result<Input> {
-        self.export.read((&self.input, &self.window), detail, context)
+        self.export.read((&self.input, &self.window), detail, |_| (), context)
+    }
+
+    /// The same for whoever asks for more than a history, and `says` so ([`ExportArgs::read`]).
+    pub fn read_more(&self, says: fn(&mut Input), context: &mut Context<'_>) -> Result<Input> {
+        self.export.read((&self.input, &self.window), (0, None), says, context)
     }
 }
 
@@ -211,14 +216,17 @@ impl ExportArgs {
         }
     }
 
-    /// Finds the logs and brings them up to date; `detail` as in [`Input::read`].
+    /// Finds the logs and brings them up to date; `detail` as in [`Input::read`]. With `says` the input is told what will be asked
+    /// for behind the history: [`Input::keep_calls`] or [`Input::find_values`].
     pub fn read(
         &self,
         (args, of): (&InputArgs, &WindowArgs),
         detail: (u8, Option<TimelineDetail>),
+        says: fn(&mut Input),
         context: &mut Context<'_>,
     ) -> Result<Input> {
         let mut input = Input::read(args, window::of(of, context.now_ms)?, detail, &self.shared(), context)?;
+        says(&mut input);
         input.expect_records(args)?;
         input.report_holds(Holds::Calls)?;
         Ok(input)

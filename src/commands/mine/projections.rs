@@ -33,7 +33,7 @@ pub struct Args {
 
 /// Reads, mines, prints.
 pub fn run(args: &Args, context: &mut Context<'_>) -> Result<()> {
-    let mut input = args.asked.read((0, None), context)?;
+    let mut input = args.asked.read_more(Input::find_values, context)?;
     input.expect_calls(&args.asked.input)?;
     let question = format!("projections {}", about(&input.data, &input)?);
     let mined = input.remember(&question, mine)?;

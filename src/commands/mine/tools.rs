@@ -6,7 +6,7 @@ use crate::base::error::{Error, Result};
 use crate::base::id::{Id, IdMap};
 use crate::base::names::{Names, mcp_server};
 use crate::base::pseudonyms::Pseudonyms;
-use crate::commands::mine::export::{CsvLayout, ExportArgs, KeptArgs, Mined, MinedArgs};
+use crate::commands::mine::export::{CsvLayout, ExportArgs, Mined, MinedArgs};
 use crate::facts::body_facts::SizesAlone;
 use crate::frames::input::Input;
 use crate::frames::tool_use::{MinedCall, ToolUsage, ToolUsages, Volume};
@@ -44,10 +44,10 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<()> {
     let export = args.asked.export.in_layout(args.layout)?;
     check_layout(args)?;
     let tier = if args.exact { EXACT_TIER } else { 0 };
-    let mut input = args.asked.read((tier, None), context)?;
     if args.layout == CsvLayout::Published {
-        return published(&mut input, &export, args.asked.kept, context);
+        return published(args, &export, context);
     }
+    let mut input = args.asked.read((tier, None), context)?;
     let rules = input.data.parsed::<ToolUseRules>("tool_use.toml")?;
     let words = &input.vocabulary;
     let question = format!("tools {rules:?} {:?} {:?}", words.tool_aliases, words.file_mutate_tools);
@@ -140,12 +140,13 @@ fn server_shown(export: &ExportArgs, names: &Pseudonyms, server: &str) -> String
 }
 
 /// The published table of volumes.
-fn published(input: &mut Input, export: &ExportArgs, kept: KeptArgs, context: &mut Context<'_>) -> Result<()> {
+fn published(args: &Args, export: &ExportArgs, context: &mut Context<'_>) -> Result<()> {
+    let (mut input, kept) = (args.asked.read_more(Input::keep_calls, context)?, args.asked.kept);
     input.report_holds(Holds::Nothing)?;
     let window = input.window.clone();
     let rows: Vec<Volume> = input.remember("volumes", |input| Ok(tools::volumes(input.calls(), &window)))?;
     let shown = |row: Volume| Volume { tool: export.shown(&context.pseudonyms, &row.tool), ..row };
     let (rows, left_out) = kept.keep(rows.into_iter().map(shown), |row| row.sessions);
-    export.tell(input, (left_out, kept), context)?;
+    export.tell(&input, (left_out, kept), context)?;
     export.send_mined(context, Mined::listed("mine tools", "tools", mined::volumes(&rows)))
 }

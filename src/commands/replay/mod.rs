@@ -126,7 +126,8 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     let scenarios = scenarios(args, context)?;
     // What a place is worth in money is asked of the requests, too.
     let asks_worth = args.reach.is_some() && !scenarios.is_sweep() && args.against.is_none() && args.baseline.is_none();
-    let mut input = args.asked.read_calls(scenarios.tier(), asks_worth.then(TimelineDetail::default), context)?;
+    let detail = asks_worth.then(TimelineDetail::default);
+    let mut input = args.asked.read_calls(scenarios.tier(), detail, ReplayInput::prepare, context)?;
     args.emit_telemetry.as_deref().map_or(Ok(()), |dir| input.expect_outside(dir))?;
     if let Some(model) = &args.model {
         expect_model(model, &scenarios, &mut input)?;

@@ -89,6 +89,7 @@ impl Responses {
         let detail = (tier, Some(TimelineDetail::VALUES));
         let mut input = Input::read(wanted.input, wanted.window.clone(), detail, wanted.output, context)?;
         input.expect_records(wanted.input)?;
+        ReplayInput::prepare(&mut input);
         input.report_holds(Holds::Calls)?;
         Self::of_logs(wanted, input)
     }

@@ -52,7 +52,8 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<()> {
     let file = load_config(&path, args.config.is_some())?;
     let settings = Effective::resolve(&file)?.settings;
     let detail = TimelineDetail { values: true, ..TimelineDetail::default() };
-    let mut input = args.asked.read_calls(vocabularies(&settings, None), Some(detail), context)?;
+    let tier = vocabularies(&settings, None);
+    let mut input = args.asked.read_calls(tier, Some(detail), Input::find_values, context)?;
     let numbers = statistics::numbers(&input.data)?;
     let (history, _) = input.named_history();
     let follow_ups = FollowUps::of_history(&history, &numbers.links.lags);

@@ -110,6 +110,11 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     let effective = Effective::resolve(&file)?;
     let mut input = args.asked.read(0, (args.calibrate || args.fields).then_some(TimelineDetail::COUNTED), context)?;
     input.expect_records(&args.asked.input)?;
+    if args.tools {
+        input.find_values();
+    } else {
+        input.keep_calls();
+    }
     input.report_holds(Holds::Calls)?;
     let mut mined = recalled(args, &file, &mut input)?;
     let whose = match args.others.read(&input.data, context)? {

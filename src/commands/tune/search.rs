@@ -58,7 +58,7 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     let file = load_config(&path, false)?;
     let effective = Effective::resolve(&file)?;
     let tier = vocabularies(&effective.settings, None);
-    let mut input = args.asked.read_calls(tier, Some(TimelineDetail::default()), context)?;
+    let mut input = args.asked.read_calls(tier, Some(TimelineDetail::default()), ReplayInput::prepare, context)?;
     let reaches = Reaches::choose(Some(&args.reach), &input.data)?;
     let view = View::of(&file)?;
     let precedence = KeyOwners::load(&input.data, &file, None)?;

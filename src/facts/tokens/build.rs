@@ -72,8 +72,10 @@ fn fold_same_code(out: &Path) -> Result<()> {
     let flags = env::var("CARGO_ENCODED_RUSTFLAGS").unwrap_or_default();
     let linker = env::var("RUSTC_LINKER").map(|linker| format!("-Clinker={linker}"));
     let mut rustc = Command::new(env::var("RUSTC")?);
-    rustc.args(flags.split('\x1f').filter(|flag| !flag.is_empty())).args(linker);
-    rustc.args(["--target", &env::var("TARGET")?, "-Clink-arg", FOLD, "-o"]).arg(out.join("linked")).arg(&program);
+    // The last of two says which: as cargo has it.
+    rustc.args(linker).args(flags.split('\x1f').filter(|flag| !flag.is_empty()));
+    rustc.args(["--target", &env::var("TARGET")?, &format!("-Clink-arg={FOLD}"), "-o"]);
+    rustc.arg(out.join("linked")).arg(&program);
     if rustc.output().is_ok_and(|told| told.status.success()) {
         println!("cargo::rustc-link-arg-bins={FOLD}");
     }

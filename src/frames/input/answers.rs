@@ -37,7 +37,9 @@ impl Input {
         if !std::mem::replace(&mut self.taken_down.values, true) {
             self.corpus = None;
         }
-        let mut blocks = CallBlocks::of(self.calls(), history);
+        // Of a window they were not found: which calls it has decides where values are looked for.
+        let found = self.blocks.take().filter(|found| found.calls() == history.calls.len());
+        let mut blocks = found.unwrap_or_else(|| CallBlocks::of(self.calls(), history));
         self.let_go_of_rows();
         let had_lake = self.lake.is_some();
         let known = self.file_values.take().unwrap_or_else(|| self.put_values_together());

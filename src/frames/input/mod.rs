@@ -33,7 +33,7 @@ use crate::frames::sync::{
     Loaded, RootNames, SyncScope, SyncTally, UpToDate, Want, bring_up_to_date, root_names, slug, thread_pool,
     with_known,
 };
-use crate::logs::assemble::{assemble, standings_of};
+use crate::logs::assemble::{assemble, assemble_with_blocks, standings_of};
 use crate::logs::copies::FileStanding;
 use crate::logs::corpus::{Corpus, RowSource, SourceRows};
 use crate::logs::discover::{LogFile, LogListing, Root};
@@ -47,7 +47,7 @@ use crate::logs::timeline::rows::FileTimeline;
 use crate::logs::timeline::rules::TimelineRules;
 use crate::logs::trace::{FileRows, FileTrace, Millis, SessionRow};
 use crate::logs::value_rules::ValueRules;
-use crate::logs::values::ValueRows;
+use crate::logs::values::{CallBlocks, ValueRows};
 use crate::logs::vocabulary::Vocabulary;
 use crate::logs::{discover, read, window};
 
@@ -88,6 +88,11 @@ pub(super) struct TakenDown {
     pub words: bool,
 }
 
+/// What is counted of the rows of a window.
+pub type RowCount = fn(&Corpus, Range<Millis>) -> [u64; 3];
+/// What it came to in a window.
+type CountedRows = (Range<Millis>, [u64; 3]);
+
 /// What is left of the rows of a corpus, more and more.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum HeldRows {
@@ -95,6 +100,17 @@ enum HeldRows {
     /// All but messages.
     Calls,
     All,
+}
+
+impl HeldRows {
+    /// Drops the others.
+    fn cut(self, rows: &mut FileRows) {
+        match self {
+            Self::Sessions => *rows = FileRows { sessions: std::mem::take(&mut rows.sessions), ..FileRows::default() },
+            Self::Calls => rows.messages = Vec::new(),
+            Self::All => {}
+        }
+    }
 }
 
 /// What a question works on.
@@ -138,6 +154,14 @@ pub struct Input {
     corpus: Option<Corpus>,
     /// Which of its rows are still there.
     held_rows: HeldRows,
+    /// Which of them stay when a history is made of them, if the lake can give the others again.
+    rows_to_keep: HeldRows,
+    /// Whether [`Input::values`] will be asked for.
+    finds_values: bool,
+    /// Where the values of the calls stand of the history of all logs that was made last.
+    blocks: Option<CallBlocks>,
+    /// What is counted of all rows before a history is made of them, and what it came to in a window.
+    row_count: (Option<RowCount>, Option<CountedRows>),
     /// The history of a window that was asked for last, until somebody takes it.
     pub(super) held: Option<(Range<Millis>, History)>,
     /// Facts about bodies until somebody takes them; none as long as they are left to the lake.
@@ -207,6 +231,10 @@ impl Input {
             selected: Vec::new(),
             corpus: None,
             held_rows: HeldRows::All,
+            rows_to_keep: HeldRows::Sessions,
+            finds_values: false,
+            blocks: None,
+            row_count: (None, None),
             held: None,
             bodies: None,
             fresh: Default::default(),
@@ -374,9 +402,19 @@ impl Input {
         self.corpus_with(HeldRows::All)
     }
 
-    /// The same for whoever asks nothing about messages: a history lets go of their rows.
+    /// The same for whoever asks nothing about messages.
     pub fn calls(&mut self) -> &Corpus {
         self.corpus_with(HeldRows::Calls)
+    }
+
+    /// Says that [`Input::calls`] will be asked for behind a history: reading rows again takes its time.
+    pub fn keep_calls(&mut self) {
+        self.rows_to_keep = HeldRows::Calls;
+    }
+
+    /// The same of [`Input::values`], for which rows are needed as long as they are there.
+    pub fn find_values(&mut self) {
+        self.finds_values = true;
     }
 
     /// Which log owns what several of them say, by the pseudonym of the file.
@@ -388,7 +426,7 @@ impl Input {
     fn corpus_with(&mut self, wanted: HeldRows) -> &mut Corpus {
         if self.corpus.is_none() || self.held_rows < wanted {
             // Symbols of rows that are read again may mean something else.
-            self.held = None;
+            (self.held, self.blocks, self.row_count.1) = (None, None, None);
             self.refresh(true, None);
         }
         let corpus = self.corpus.as_mut().expect("it was just loaded");
@@ -398,6 +436,20 @@ impl Input {
             corpus.push(source, trace);
         }
         corpus
+    }
+
+    /// Says that [`Input::counted`] will be asked for behind a history.
+    pub fn count(&mut self, count: RowCount) {
+        self.row_count.0 = Some(count);
+    }
+
+    /// What the rows of the window come to.
+    pub fn counted(&mut self, count: RowCount) -> [u64; 3] {
+        let window = self.window.clone();
+        match std::mem::take(&mut self.row_count).1 {
+            Some((of, counted)) if of == window => counted,
+            _ => count(self.calls(), window),
+        }
     }
 
     /// Whether the lake can give rows again.
@@ -415,9 +467,7 @@ impl Input {
     /// The same also if the logs would have to be read again for the rest.
     pub fn let_go_of_calls(&mut self) {
         let Some(corpus) = self.corpus.as_mut().filter(|_| !self.listing.stdin) else { return };
-        for SourceRows { rows, .. } in &mut corpus.files {
-            *rows = FileRows { sessions: std::mem::take(&mut rows.sessions), ..FileRows::default() };
-        }
+        corpus.files.iter_mut().for_each(|file| HeldRows::Sessions.cut(&mut file.rows));
         self.held_rows = HeldRows::Sessions;
         allocator::give_back_small_blocks();
     }
@@ -481,12 +531,24 @@ impl Input {
             }
         }
         self.corpus();
-        let lets_go = self.keeps_rows();
+        // In a window values are looked for among rows.
+        let finds_at_once = self.finds_values && self.window == window::ALL;
+        let needed = if self.finds_values && !finds_at_once { HeldRows::Calls } else { HeldRows::Sessions };
+        let kept = if self.keeps_rows() { needed.max(self.rows_to_keep) } else { HeldRows::All };
         let corpus = self.corpus.as_mut().expect("it was just loaded");
-        let mut history = self.pool.install(|| assemble(corpus, lets_go));
-        if lets_go {
-            self.held_rows = HeldRows::Calls;
+        if let Some(count) = self.row_count.0.take() {
+            let window = self.window.clone();
+            self.row_count.1 = Some((window.clone(), self.pool.install(|| count(corpus, window))));
         }
+        let let_go = |rows: &mut FileRows| kept.cut(rows);
+        let mut history = if finds_at_once && kept < HeldRows::Calls {
+            let (history, blocks) = self.pool.install(|| assemble_with_blocks(corpus, &let_go));
+            self.blocks = Some(blocks);
+            history
+        } else {
+            self.pool.install(|| assemble(corpus, &let_go))
+        };
+        self.held_rows = kept.min(self.held_rows);
         history.find_empty_answers(&self.vocabulary, &corpus.names);
         for (old, new) in &self.vocabulary.tool_aliases {
             if let Some(old) = corpus.names.find(old) {

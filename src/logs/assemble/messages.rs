@@ -1,26 +1,19 @@
 //! Every API message once, with what its copies know of it.
 
-use rayon::prelude::*;
-
 use crate::base::id::{Id, IdMap, IdSet};
 use crate::base::names::Names;
-use crate::logs::assemble::{File, MessagesByFile};
+use crate::logs::assemble::File;
 use crate::logs::history::Message;
 use crate::logs::trace::{MessageRow, Place};
 
 /// Each API message once, with the per-field maximum over all copies; and how many copies were merged.
-pub(super) fn messages(
-    files: &[File<'_>],
-    told: &MessagesByFile,
-    superseded: &IdSet<Id>,
-    names: &Names,
-) -> (Vec<Message>, u64) {
-    let rows = files.iter().map(|file| file.messages(told).len()).sum();
+pub(super) fn messages(files: &[File<'_>], superseded: &IdSet<Id>, names: &Names) -> (Vec<Message>, u64) {
+    let rows = files.iter().map(|file| file.rows.rows.messages.len()).sum();
     let mut best: IdMap<Id, usize> = IdMap::with_capacity_and_hasher(rows, Default::default());
     let mut out: Vec<(usize, KnownMessage<'_>)> = Vec::with_capacity(rows);
     let mut duplicates = 0;
     for (index, file) in files.iter().enumerate() {
-        let rows = file.messages(told).iter().enumerate();
+        let rows = file.rows.rows.messages.iter().enumerate();
         for (number, row) in rows.filter(|(_, row)| !file.is_aside[row.chain as usize]) {
             if file.place(row.chain) == Place::Progress && superseded.contains(&row.id) {
                 continue;
@@ -57,10 +50,8 @@ pub(super) fn messages(
         })
     };
     drop(best);
-    // In one piece: what several workers collect stands in memory twice.
     let mut messages = Vec::with_capacity(out.len());
     messages.extend(out.iter().filter_map(message));
-    messages.par_sort_unstable_by_key(|message| message.id);
     (messages, duplicates)
 }
 

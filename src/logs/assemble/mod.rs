@@ -7,6 +7,8 @@
 pub mod calls;
 mod chains;
 mod evictions;
+pub mod families;
+mod joined;
 mod marks;
 mod messages;
 
@@ -20,78 +22,135 @@ use crate::base::id::{Id, IdMap, IdSet};
 use crate::base::names::Names;
 use crate::logs::assemble::calls::canonical_calls;
 use crate::logs::assemble::chains::lay_out;
+use crate::logs::assemble::families::families;
+use crate::logs::assemble::joined::JoinedHistory;
 use crate::logs::assemble::marks::{Mark, compactions, marks, prompts, side_chain_roots};
 use crate::logs::assemble::messages::messages;
 use crate::logs::copies::{At, FileFacts, FileStanding, RecordedAgents, standings};
 use crate::logs::corpus::{Corpus, SourceRows};
 use crate::logs::history::{History, Session};
-use crate::logs::trace::{ChainKey, MarkRow, MessageRow, Millis, Place, SessionRow, ToolResult, ToolUse, Usage};
+use crate::logs::trace::{ChainKey, FileRows, MarkRow, Millis, Place, SessionRow, ToolResult, ToolUse, Usage};
+use crate::logs::values::CallBlocks;
 
-/// Builds the history of all session logs of a corpus. If it `lets_go`, the rows of messages are dropped once messages are made
-/// of them: beside the calls of the history they would be the most that is in memory.
-pub fn assemble(corpus: &mut Corpus, lets_go: bool) -> History {
-    // What several files say is asked of all their rows.
-    drop(ranked(corpus));
-    let mut told: MessagesByFile =
-        corpus.files.iter_mut().map(|file| std::mem::take(&mut file.rows.messages)).collect();
-    let history = put_together(corpus, &mut told, lets_go);
-    corpus.files.iter_mut().zip(told).for_each(|(file, messages)| file.rows.messages = messages);
-    history
+/// Rows of so many calls are dropped before their memory is given back: to look for what is free takes its time.
+const CALLS_AT_ONCE: usize = 1 << 16;
+
+/// What may be done with the rows of a log of which a history was made.
+pub type LetGo<'a> = &'a (dyn Fn(&mut FileRows) + Sync);
+
+/// Builds the history of all session logs of a corpus, family by family. Of the rows of a family that is done, `let_go` may drop
+/// what nobody asks for any more: beside the history they would be the most that is in memory.
+pub fn assemble(corpus: &mut Corpus, let_go: LetGo<'_>) -> History {
+    let families = families_of(corpus, &logs(corpus)).clone();
+    assemble_families(corpus, families, let_go, false).0
 }
 
-/// The rows of messages, by file of the corpus.
-type MessagesByFile = Vec<Vec<MessageRow>>;
+/// The same with where the values of each call stand.
+pub fn assemble_with_blocks(corpus: &mut Corpus, let_go: LetGo<'_>) -> (History, CallBlocks) {
+    let families = families_of(corpus, &logs(corpus)).clone();
+    let (history, blocks) = assemble_families(corpus, families, let_go, true);
+    (history, blocks.unwrap_or_default())
+}
 
-fn put_together(corpus: &Corpus, told: &mut MessagesByFile, lets_go: bool) -> History {
-    let new = |(number, rows, standing)| File::new(number, rows, standing);
-    let mut files: Vec<File<'_>> = ranked(corpus).map(new).collect();
-    let sessions = sessions(&files, told, &corpus.names);
+/// The same of families that are known, as places among the logs.
+pub fn assemble_families(
+    corpus: &mut Corpus,
+    families: Vec<Vec<usize>>,
+    let_go: LetGo<'_>,
+    finds_values: bool,
+) -> (History, Option<CallBlocks>) {
+    let logs = logs(corpus);
+    let sidecar_files = (corpus.files.len() - logs.len()) as u64;
+    let standings = corpus.standings.get_or_init(|| standings_in(&families, &logs, &corpus.names)).clone();
+    let (numbers, logs): (Vec<usize>, Vec<&SourceRows>) = logs.into_iter().unzip();
+    let blocks = finds_values.then(|| CallBlocks::without_calls(&logs));
+    let mut joined = JoinedHistory::of(families.len(), corpus, blocks);
+    let mut gone = 0;
+    for family in families {
+        let rows = |place: usize| &corpus.files[numbers[place]];
+        let files = family.iter().map(|&place| File::new(rows(place), standings[place])).collect();
+        let history = put_together(files, &corpus.names);
+        joined.find_values(family.iter().map(|&place| (place, rows(place))), &history);
+        for place in family {
+            let rows = &mut corpus.files[numbers[place]].rows;
+            let calls = rows.calls.len();
+            let_go(rows);
+            gone += calls - rows.calls.len();
+        }
+        joined.add(history);
+        if gone > CALLS_AT_ONCE {
+            gone = 0;
+            allocator::give_back_small_blocks();
+        }
+    }
+    let (mut history, blocks) = joined.finish();
+    history.merged.sidecar_files = sidecar_files;
+    (history, blocks)
+}
+
+/// The history of a family.
+fn put_together(mut files: Vec<File<'_>>, names: &Names) -> History {
+    let sessions = sessions(&files, names);
     let session_index: IdMap<Id, u32> =
         sessions.iter().enumerate().map(|(index, session)| (session.id, index as u32)).collect();
     let recorded = RecordedAgents::of(files.iter().flat_map(|file| {
         let rows = &file.rows.rows;
-        file.messages(told).iter().map(|row| rows.chains[row.chain as usize])
+        rows.messages.iter().map(|row| rows.chains[row.chain as usize])
     }));
     for file in &mut files {
         file.resolve(&session_index, &recorded);
     }
-    let superseded = superseded(&files, told);
+    let superseded = superseded(&files);
     let mut history = History { sessions, ..History::default() };
     // One after the other: what either needs on its way is as much as half of the rows.
-    let (messages, duplicate_message) = messages(&files, told, &superseded, &corpus.names);
-    if lets_go {
-        *told = MessagesByFile::new();
-        allocator::give_back_small_blocks();
-    }
+    let (messages, duplicate_message) = messages(&files, &superseded, names);
     let calls = canonical_calls(&files, &superseded, &mut history.merged);
     lay_out(&files, calls, &mut history);
     history.merged.duplicate_message = duplicate_message;
-    history.merged.sidecar_files = (corpus.files.len() - files.len()) as u64;
     History { messages, ..history }
 }
 
 /// Which log owns what several of them say, by the pseudonym of the file.
 pub fn standings_of(corpus: &Corpus) -> IdMap<Id, FileStanding> {
-    ranked(corpus).map(|(_, file, standing)| (file.source.key, standing)).collect()
+    ranked(corpus).map(|(file, standing)| (file.source.key, standing)).collect()
 }
 
 /// The files that input is counted by: those on disk, and those that are gone unless another file says all that they said. A
 /// log that was moved and has grown since is known by its old name as well, if there is a lake.
 pub fn files_of_input(corpus: &Corpus) -> impl Iterator<Item = &SourceRows> {
     let gone_for_good: IdSet<Id> = ranked(corpus)
-        .filter(|(_, file, standing)| file.source.path.is_none() && standing.is_repeated)
-        .map(|(_, file, _)| file.source.key)
+        .filter(|(file, standing)| file.source.path.is_none() && standing.is_repeated)
+        .map(|(file, _)| file.source.key)
         .collect();
     corpus.files.iter().filter(move |file| !gone_for_good.contains(&file.source.key))
 }
 
-/// The session logs, each with its place in the corpus and its rank.
-fn ranked(corpus: &Corpus) -> impl Iterator<Item = (usize, &SourceRows, FileStanding)> {
-    let numbered = corpus.files.iter().enumerate();
-    let logs: Vec<(usize, &SourceRows)> = numbered.filter(|(_, file)| !file.source.is_sidecar()).collect();
-    let known = || standings(logs.par_iter().map(|(_, file)| facts(file, &corpus.names)).collect());
-    let standings = corpus.standings.get_or_init(known);
-    logs.into_iter().zip(standings).map(|((number, file), standing)| (number, file, *standing))
+/// The session logs with their ranks.
+fn ranked(corpus: &Corpus) -> impl Iterator<Item = (&SourceRows, FileStanding)> {
+    let logs = logs(corpus);
+    let standings = corpus.standings.get_or_init(|| standings_in(families_of(corpus, &logs), &logs, &corpus.names));
+    logs.into_iter().zip(standings).map(|((_, file), standing)| (file, *standing))
+}
+
+/// The session logs, each with its place in the corpus.
+pub fn logs(corpus: &Corpus) -> Vec<(usize, &SourceRows)> {
+    corpus.files.iter().enumerate().filter(|(_, file)| !file.source.is_sidecar()).collect()
+}
+
+fn families_of<'c>(corpus: &'c Corpus, logs: &[(usize, &SourceRows)]) -> &'c Vec<Vec<usize>> {
+    corpus.families.get_or_init(|| families(logs))
+}
+
+/// The standing of each log. What all logs say, as facts, would be as much as their rows.
+fn standings_in(families: &[Vec<usize>], logs: &[(usize, &SourceRows)], names: &Names) -> Vec<FileStanding> {
+    let of_family = |family: &Vec<usize>| -> Vec<(usize, FileStanding)> {
+        let facts = family.iter().map(|&place| facts(logs[place].1, names)).collect();
+        family.iter().copied().zip(standings(facts)).collect()
+    };
+    let mut out = vec![FileStanding::default(); logs.len()];
+    let known: Vec<_> = families.par_iter().flat_map_iter(of_family).collect();
+    known.into_iter().for_each(|(place, standing)| out[place] = standing);
+    out
 }
 
 /// What a file says: nothing that depends on its name, or on what else stands in it.
@@ -148,9 +207,6 @@ fn facts(file: &SourceRows, names: &Names) -> FileFacts {
 
 /// One log with what is needed to place its rows.
 struct File<'a> {
-    /// Its place in the corpus.
-    number: usize,
-    /// Its rows but those of messages.
     rows: &'a SourceRows,
     /// Decides between copies. If another file says all that this one does, it is asked for nothing but what may grow.
     age: FileStanding,
@@ -169,15 +225,11 @@ struct File<'a> {
 }
 
 impl<'a> File<'a> {
-    fn new(number: usize, rows: &'a SourceRows, age: FileStanding) -> Self {
+    fn new(rows: &'a SourceRows, age: FileStanding) -> Self {
         let marks = marks(rows);
         let (roots, compactions, prompts) = (side_chain_roots(&marks), compactions(rows, &marks), prompts(rows));
         let (chains, is_aside) = Default::default();
-        Self { number, rows, age, marks, roots, compactions, prompts, chains, is_aside }
-    }
-
-    fn messages<'t>(&self, told: &'t MessagesByFile) -> &'t [MessageRow] {
-        &told[self.number]
+        Self { rows, age, marks, roots, compactions, prompts, chains, is_aside }
     }
 
     /// Looks up the sessions of the file's chains.
@@ -209,7 +261,7 @@ impl<'a> File<'a> {
 }
 
 /// Each session once. The file in which it begins names its project.
-fn sessions(files: &[File<'_>], told: &MessagesByFile, names: &Names) -> Vec<Session> {
+fn sessions(files: &[File<'_>], names: &Names) -> Vec<Session> {
     let mut rows: BTreeMap<Id, SessionRow> = BTreeMap::new();
     let mut projects: BTreeMap<Id, (bool, Millis, Id, Id)> = BTreeMap::new();
     for file in files {
@@ -224,7 +276,7 @@ fn sessions(files: &[File<'_>], told: &MessagesByFile, names: &Names) -> Vec<Ses
         // A file that says nothing is no session either.
         let rows_of = &file.rows.rows;
         let has_mark = rows_of.marks.iter().any(|mark| mark.kind.is_event());
-        let is_empty = rows_of.calls.is_empty() && file.messages(told).is_empty() && !has_mark;
+        let is_empty = rows_of.calls.is_empty() && rows_of.messages.is_empty() && !has_mark;
         let spoken = rows_of.chains.iter().filter(|_| !file.age.is_repeated && !is_empty).map(|key| file.session(key));
         // The records of the file that carry no `sessionId`.
         let (ts_first, ts_last) = (file.age.first, file.age.last);
@@ -243,13 +295,13 @@ fn sessions(files: &[File<'_>], told: &MessagesByFile, names: &Names) -> Vec<Ses
 }
 
 /// Calls and messages in progress records that are set aside, also where a fork repeats them.
-fn superseded(files: &[File<'_>], told: &MessagesByFile) -> IdSet<Id> {
+fn superseded(files: &[File<'_>]) -> IdSet<Id> {
     let mut out = IdSet::default();
     for file in files.iter().filter(|file| !file.age.is_repeated) {
         let is_aside = |chain: u32| file.is_aside[chain as usize];
         let asked = file.rows.rows.calls.iter().filter(|row| row.asked.is_some_and(|asked| is_aside(asked.chain)));
         out.extend(asked.map(|row| row.call));
-        out.extend(file.messages(told).iter().filter(|row| is_aside(row.chain)).map(|row| row.id));
+        out.extend(file.rows.rows.messages.iter().filter(|row| is_aside(row.chain)).map(|row| row.id));
     }
     out.remove(&Id::NONE);
     out

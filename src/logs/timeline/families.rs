@@ -7,7 +7,7 @@ use crate::logs::timeline::assemble::SourceTimeline;
 use crate::logs::timeline::rows::{RecordKind, TimelineRows};
 
 /// Ids are looked at by parts, one after the other.
-const PARTS: u64 = 16;
+pub(in crate::logs) const PARTS: u64 = 16;
 
 /// By what a file may be known to others: the first half of each id, once. Where two halves are equal by chance, a family is
 /// larger than it need be.
@@ -40,24 +40,24 @@ impl Kin {
     }
 }
 
-fn part_of(half: u64) -> u64 {
+pub(in crate::logs) fn part_of(half: u64) -> u64 {
     half / (u64::MAX / PARTS + 1)
 }
 
-fn half(id: &Id) -> u64 {
+pub(in crate::logs) fn half(id: &Id) -> u64 {
     id.0.first_chunk().map_or(0, |half| u64::from_le_bytes(*half))
 }
 
 /// The families, each with its files in their order; those whose first files come first come first.
 pub fn families(mut sources: Vec<SourceTimeline>) -> Vec<Vec<SourceTimeline>> {
-    let mut kin = Kinship { parents: (0..sources.len() as u32).collect(), seen: IdMap::default() };
+    let mut kin = Kinship::of(sources.len());
     // Those of all ids would be the most that is held of the files.
     for part in 0..PARTS {
         for (file, source) in (0..).zip(&sources) {
             let key = Some(half(&source.key)).filter(|half| part_of(*half) == part);
             source.kin.part(part).iter().copied().chain(key).for_each(|half| kin.meet(file, half));
         }
-        kin.seen = IdMap::default();
+        kin.forget();
     }
     sources.iter_mut().for_each(|source| source.kin = Kin::default());
     let mut families: BTreeMap<u32, Vec<SourceTimeline>> = BTreeMap::new();
@@ -67,7 +67,8 @@ pub fn families(mut sources: Vec<SourceTimeline>) -> Vec<Vec<SourceTimeline>> {
     families.into_values().collect()
 }
 
-struct Kinship {
+/// Files that met at an id are of one family.
+pub(in crate::logs) struct Kinship {
     /// By file: an earlier one of its family, or itself.
     parents: Vec<u32>,
     /// By half of an id of the part at hand: a file that has it.
@@ -75,7 +76,17 @@ struct Kinship {
 }
 
 impl Kinship {
-    fn meet(&mut self, file: u32, half: u64) {
+    pub(in crate::logs) fn of(files: usize) -> Self {
+        Self { parents: (0..files as u32).collect(), seen: IdMap::default() }
+    }
+
+    /// Drops the ids of a part.
+    pub(in crate::logs) fn forget(&mut self) {
+        self.seen = IdMap::default();
+    }
+
+    /// Says that a file has the id of this half.
+    pub(in crate::logs) fn meet(&mut self, file: u32, half: u64) {
         let other = *self.seen.entry(half).or_insert(file);
         if other != file {
             let [one, other] = [self.first(file), self.first(other)];
@@ -84,7 +95,7 @@ impl Kinship {
     }
 
     /// The first file of a family.
-    fn first(&mut self, mut file: u32) -> u32 {
+    pub(in crate::logs) fn first(&mut self, mut file: u32) -> u32 {
         while self.parents[file as usize] != file {
             // Half of the way is saved to whoever comes next.
             let above = self.parents[self.parents[file as usize] as usize];

@@ -29,9 +29,8 @@ pub(super) fn lay_out(mut assembly: Assembly<'_>, shrink_tokens_min: u64) -> Tim
         numbers: Numbers::default(),
     };
     layout.all();
-    let Layout { out, placed, backwards, results, .. } = layout;
+    let Layout { out, placed, backwards, results, numbers, .. } = layout;
     let never_sent = assembly.forget_drafts();
-    let numbers = Numbers::default();
     let mut layout = Layout { assembly: &assembly, shrink_tokens_min, out, placed, backwards, results, numbers };
     let (references, utterances) = rayon::join(|| layout.references(), || layout.utterances());
     (layout.out.references, layout.out.sources) = references;

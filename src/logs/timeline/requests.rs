@@ -213,7 +213,8 @@ impl RequestSetting {
     }
 }
 
-/// Billed usage in half its room: no context has 2^32 tokens, and what claims to have more has [`u32::MAX`].
+/// Billed usage in half its room: no context has 2^32 tokens. What claims to have more has [`u32::MAX`] everywhere, which is no
+/// usage of one either.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct RequestUsage([u32; 6]);
 
@@ -221,7 +222,8 @@ impl From<Usage> for RequestUsage {
     fn from(usage: Usage) -> Self {
         let Usage { input, output, cache_creation, cache_read, cache_creation_5m, cache_creation_1h } = usage;
         let tokens = [input, output, cache_creation, cache_read, cache_creation_5m, cache_creation_1h];
-        Self(tokens.map(|tokens| u32::try_from(tokens).unwrap_or(u32::MAX)))
+        let fitting = tokens.map(|tokens| u32::try_from(tokens).ok());
+        Self(fitting.map(|tokens| if fitting.contains(&None) { u32::MAX } else { tokens.unwrap_or_default() }))
     }
 }
 
