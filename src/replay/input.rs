@@ -106,7 +106,7 @@ impl ReplayInput {
         let is_recorded = |response: &Response| {
             matches!(response.outcome, TapeEntry::Answer | TapeEntry::Mixed) && scenario.meets(response)
         };
-        // There are as many as there are of nothing else: a list that grows would have room for twice of them.
+        // A list that grows may have room for twice as many.
         let count = self.tape.responses.iter().filter(|response| is_recorded(response)).count();
         let (mut events, mut encodings) = (Vec::with_capacity(count), Vec::new());
         replay_each(&self.tape, scenario, &mut |index, decision| {

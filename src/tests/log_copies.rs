@@ -6,6 +6,7 @@ use proptest::prelude::*;
 
 use crate::base::body_shape::BodyShape;
 use crate::base::id::Id;
+use crate::base::order::{places, put_in_place};
 use crate::logs::assemble::families::families;
 use crate::logs::assemble::{assemble, assemble_families, assemble_with_blocks, logs, standings_of};
 use crate::logs::corpus::Corpus;
@@ -142,6 +143,16 @@ fn a_fork_that_copies_a_boundary_alone_belongs_to_its_original() {
 
 proptest! {
     #![proptest_config(cases(200))]
+
+    #[test]
+    fn rows_are_put_in_the_order_of_a_key_where_they_stand(keys in prop::collection::vec(0_u8..20, 0..60)) {
+        let mut rows: Vec<(u8, usize)> = keys.into_iter().zip(0..).collect();
+        let mut sorted = rows.clone();
+        sorted.sort_unstable();
+        let to = places(rows.len(), |&row| rows[row as usize].0);
+        put_in_place(&mut rows, to);
+        prop_assert_eq!(rows, sorted);
+    }
 
     #[test]
     fn families_are_told_as_if_they_were_one(

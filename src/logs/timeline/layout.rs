@@ -54,7 +54,7 @@ struct ResultBlock {
     first: u32,
     /// The `tool_use` id.
     call: Id,
-    /// Names its text.
+    /// The number of its text; [`NONE`] if it has no name.
     text: u32,
     is_error: bool,
 }
