@@ -7,6 +7,7 @@ use proptest::prelude::*;
 
 use super::log_builder::cases;
 use super::timeline_builder::Story;
+use crate::base::id::work;
 use crate::logs::timeline::requests::{BlockKind, NONE, SegmentCause, Timeline, Trigger};
 use crate::report::table::TableFormat;
 use crate::whatif::history_trim::conversation::{Conversation, MessageReading, TrimMessage, boundary, is_continuation};
@@ -21,7 +22,9 @@ use crate::whatif::sim::breakage::rows::BreakClass;
 use crate::whatif::sim::cost::{Cost, Spent};
 use crate::whatif::sim::figures::CostVerdict;
 use crate::whatif::sim::sizes::SizeRules;
-use crate::whatif::sim::view::{ContextView, Given, Item, ItemKey, Noticed, Prefix, RequestMoment, Stage, StageOutput};
+use crate::whatif::sim::view::{
+    ContextView, Given, Item, ItemKey, Noticed, Prefix, RequestMoment, Stage, StageOutput, item_of,
+};
 
 /// Tokens that were not sent; negative if marks of cuts took more than the cuts gave.
 fn removed(outcome: &TrimOutcome) -> i128 {
@@ -944,6 +947,23 @@ fn halves(timeline: &Timeline, view: &ContextView, wanted: BlockKind) -> Vec<u32
     all
 }
 
+/// What came besides blocks stays where all around it is dropped.
+#[test]
+fn a_block_is_found_among_many_items_that_are_none() {
+    let steps = |requests: usize| {
+        let timeline = story(|log| (0..requests).for_each(|_| ask(log.human(40))));
+        let residual = |request| Item { key: ItemKey::Residual(request), tokens: 77, kept_chars: 0 };
+        let mut items: Vec<Item> = (0..requests as u32).map(residual).collect();
+        let last = timeline.requests[requests - 1].inputs.start;
+        items.push(Item { key: ItemKey::Block(last), tokens: 10, kept_chars: 40 });
+        work::of(|| {
+            assert_eq!(item_of(&timeline, &items, last), items.last());
+            assert_eq!(item_of(&timeline, &items, 0), None);
+        })
+    };
+    assert!(steps(1_600) <= steps(100) + 16, "{} steps, then {}", steps(100), steps(1_600));
+}
+
 proptest! {
     #![proptest_config(cases(200))]
 
@@ -1021,6 +1041,18 @@ proptest! {
             let (mut fresh, _) = HistoryTrim::new(rule.clone(), size_rules());
             fresh.begin(&timeline, 0);
             prop_assert_eq!(apply(&mut fresh, &timeline, *request, view).view, sent.view);
+        }
+    }
+
+    #[test]
+    fn a_block_is_found_where_it_stands(steps in steps(), params in any_knobs()) {
+        let timeline = told_by(&steps);
+        let (sent, _) = send(&timeline, &TrimRule { params, thresholds: sheet().clone() });
+        for Sent { view, .. } in &sent {
+            for block in 0..timeline.blocks.len() as u32 {
+                let stands = view.items.iter().find(|item| item.key == ItemKey::Block(block));
+                prop_assert_eq!(view.block(&timeline, block), stands);
+            }
         }
     }
 

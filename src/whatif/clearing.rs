@@ -109,7 +109,7 @@ impl Micro {
             #[cfg(test)]
             crate::base::id::work::step();
             let (place, size) = all[index];
-            let is_sent = |block: u32| item_of(cached, block).is_some();
+            let is_sent = |block: u32| item_of(moment.timeline, cached, block).is_some();
             let is_cached = place >= stood && view.items[place].key.block().is_some_and(is_sent);
             ResultSize { is_free: index < protected && !is_cached, ..size }
         };

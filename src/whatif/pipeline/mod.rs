@@ -205,7 +205,9 @@ impl Stage for Pipeline {
 fn stood(moment: &RequestMoment<'_>, view: &ContextView, target: u32) -> bool {
     let inputs = &moment.timeline.request(moment.request).inputs;
     let shown = moment.before.filter(|_| !inputs.contains(&target)).unwrap_or(view);
-    shown.block(target).is_some_and(|item| item.kept_chars >= moment.timeline.blocks[target as usize].chars)
+    shown
+        .block(moment.timeline, target)
+        .is_some_and(|item| item.kept_chars >= moment.timeline.blocks[target as usize].chars)
 }
 
 /// Whether every result of the context stood whole in what was sent before, or comes in now.
@@ -215,7 +217,8 @@ fn all_stood(moment: &RequestMoment<'_>, view: &ContextView) -> bool {
     view.items.iter().all(|item| match item.key {
         ItemKey::Block(block) if !inputs.contains(&block) => {
             let of = &timeline.blocks[block as usize];
-            of.kind != BlockKind::ToolResult || before.block(block).is_some_and(|shown| shown.kept_chars >= of.chars)
+            of.kind != BlockKind::ToolResult
+                || before.block(timeline, block).is_some_and(|shown| shown.kept_chars >= of.chars)
         }
         _ => true,
     })

@@ -77,27 +77,35 @@ impl ContextView {
     }
 
     /// The item of a block, if it is there.
-    pub fn block(&self, block: u32) -> Option<&Item> {
-        item_of(&self.items, block)
+    pub fn block(&self, timeline: &Timeline, block: u32) -> Option<&Item> {
+        item_of(timeline, &self.items, block)
     }
 
     /// Whether the context still shows this occurrence.
-    pub fn shows(&self, occurrence: &Occurrence) -> bool {
-        self.block(occurrence.block).is_some_and(|item| occurrence.end_chars <= item.kept_chars)
+    pub fn shows(&self, timeline: &Timeline, occurrence: &Occurrence) -> bool {
+        self.block(timeline, occurrence.block).is_some_and(|item| occurrence.end_chars <= item.kept_chars)
     }
 }
 
-/// The item of a block, if it is there. Blocks stand in the order of the timeline, whatever stands between them.
-pub fn item_of(items: &[Item], block: u32) -> Option<&Item> {
-    let (mut low, mut high) = (0, items.len());
-    while low < high {
+/// The item of a block, if it is there. Blocks stand in the order of the timeline, and what a request brought besides its
+/// own stands before them; where a stage has put its items, nobody knows.
+pub fn item_of<'i>(timeline: &Timeline, items: &'i [Item], block: u32) -> Option<&'i Item> {
+    let wanted = (block, true);
+    let place = |at: usize| {
         #[cfg(test)]
         crate::base::id::work::step();
+        match items[at].key {
+            ItemKey::Block(here) => Some((at, (here, true))),
+            ItemKey::Residual(request) => Some((at, (timeline.request(request).inputs.start, false))),
+            ItemKey::Made(_) => None,
+        }
+    };
+    let (mut low, mut high) = (0, items.len());
+    while low < high {
         let middle = low.midpoint(high);
-        let known = |at: usize| Some((at, items[at].key.block()?));
-        match (middle..high).find_map(known) {
-            Some((at, here)) if here == block => return items.get(at),
-            Some((at, here)) if here < block => low = at + 1,
+        match (middle..high).find_map(place) {
+            Some((at, here)) if here == wanted => return items.get(at),
+            Some((at, here)) if here < wanted => low = at + 1,
             _ => high = middle,
         }
     }

@@ -58,7 +58,7 @@ impl<'a> Detectors<'a> {
             _ => BreakClass::RefLost,
         };
         let sources = self.sources_of(reference);
-        let is_in = |view: &ContextView| sources.iter().any(|source| view.shows(source));
+        let is_in = |view: &ContextView| sources.iter().any(|source| view.shows(self.timeline, source));
         if !is_in(sent) && is_in(logged) {
             let is_upper_bound = reference.cut;
             breaks.push(Break { is_upper_bound, ..self.broken(class, reference.request, reference.call) });
@@ -78,12 +78,14 @@ impl<'a> Detectors<'a> {
         let written = references.iter().filter(|known| known.kind == ReferenceKind::ReadPath && known.call == index);
         let both = [sent, logged];
         let sources = written.clone().flat_map(|reference| self.sources_of(reference));
-        let sources = sources.map(|source| both.map(|view| view.shows(source)));
+        let sources = sources.map(|source| both.map(|view| view.shows(self.timeline, source)));
         let oldest = logged.items.iter().find_map(|item| item.key.block()).unwrap_or(NONE);
         let asked = self.files.before(call).map(|earlier| self.timeline.calls[earlier as usize].asked);
         let asked = asked.take_while(|&block| block >= oldest);
         let mut was_there = false;
-        for [sent, logged] in sources.chain(asked.map(|block| both.map(|view| view.block(block).is_some()))) {
+        for [sent, logged] in
+            sources.chain(asked.map(|block| both.map(|view| view.block(self.timeline, block).is_some())))
+        {
             if sent {
                 return;
             }
@@ -125,8 +127,8 @@ pub fn orphans<'i>(
         let call = timeline.calls.get(index as usize)?;
         let other = [call.asked, call.answered].into_iter().find(|&half| half != block)?;
         let is_half = call.asked == block || call.answered == block;
-        let is_split = is_half && sent.block(block).is_some() != sent.block(other).is_some();
-        (is_split && [block, other].iter().all(|&half| logged.block(half).is_some())).then_some(index)
+        let is_split = is_half && sent.block(timeline, block).is_some() != sent.block(timeline, other).is_some();
+        (is_split && [block, other].iter().all(|&half| logged.block(timeline, half).is_some())).then_some(index)
     };
     let mut calls: Vec<u32> = items.filter_map(parted).collect();
     calls.sort_unstable();
@@ -146,9 +148,10 @@ pub struct Hint {
 /// The hints of a sent context whose targets are gone or cut. A hint dangles at every request that carries it; callers
 /// that count hints keep the first break of each call.
 pub fn dangling(timeline: &Timeline, request: u32, hints: &[Hint], sent: &ContextView) -> Vec<Break> {
-    let is_whole =
-        |block: u32| sent.block(block).is_some_and(|item| item.kept_chars >= timeline.blocks[block as usize].chars);
-    let lost = hints.iter().filter(|hint| sent.block(hint.block).is_some() && !is_whole(hint.target));
+    let is_whole = |block: u32| {
+        sent.block(timeline, block).is_some_and(|item| item.kept_chars >= timeline.blocks[block as usize].chars)
+    };
+    let lost = hints.iter().filter(|hint| sent.block(timeline, hint.block).is_some() && !is_whole(hint.target));
     let call = |hint: &Hint| timeline.blocks[hint.block as usize].call;
     lost.map(|hint| Break::new(BreakClass::DanglingRef, request, call(hint))).collect()
 }
