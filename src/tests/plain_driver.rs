@@ -4,7 +4,7 @@
 
 use crate::logs::timeline::requests::{NONE, Timeline};
 use crate::whatif::sim::cost::{Cost, Spent};
-use crate::whatif::sim::simulator::{Extra, Priced, SimulatedRun};
+use crate::whatif::sim::run::{Extra, Priced, SimulatedRun};
 use crate::whatif::sim::view::{
     ContextView, ExtraCall, Given, Item, ItemKey, Prefix, RequestMoment, Stage, StageOutput,
 };

@@ -20,7 +20,7 @@ use crate::whatif::sim::breakage;
 use crate::whatif::sim::breakage::Detectors;
 use crate::whatif::sim::breakage::detect::orphans;
 use crate::whatif::sim::breakage::rows::BreakClass;
-use crate::whatif::sim::simulator::SimulatedRun;
+use crate::whatif::sim::run::SimulatedRun;
 use crate::whatif::sim::sizes::{BlockSizes, Estimator, SizeRules};
 use crate::whatif::sim::view::{
     ContextView, ExtraCall, Given, ItemKey, RequestMoment, Stage, StageJournal, StageOutput,

@@ -15,7 +15,8 @@ use crate::whatif::prompt_cache::params::{CacheLifetime, CacheRules, Params, Ttl
 use crate::whatif::sim::cost::{Cost, Spent};
 use crate::whatif::sim::money::{Prices, Tariff};
 use crate::whatif::sim::outcome::outcome;
-use crate::whatif::sim::simulator::{Extra, Priced, SimulatedRun, Simulator};
+use crate::whatif::sim::run::{Extra, Priced, SimulatedRun};
+use crate::whatif::sim::simulator::Simulator;
 use crate::whatif::sim::sizes::{BlockSizes, Estimator, SizeRules};
 use crate::whatif::sim::view::ExtraCall;
 

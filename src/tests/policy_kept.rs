@@ -18,7 +18,8 @@ use crate::whatif::prompt_cache::params::CacheRules;
 use crate::whatif::sim::breakage::rows::Break;
 use crate::whatif::sim::breakage::{BreakWatch, BreakageThresholds, Detectors};
 use crate::whatif::sim::money::Prices;
-use crate::whatif::sim::simulator::{SimulatedRun, Simulator};
+use crate::whatif::sim::run::SimulatedRun;
+use crate::whatif::sim::simulator::Simulator;
 use crate::whatif::sim::sizes::{BlockSizes, Estimator, SizeRules};
 use crate::whatif::sim::view::{ContextView, Given, RequestMoment, Stage, StageJournal, StageOutput};
 

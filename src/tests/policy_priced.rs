@@ -16,7 +16,8 @@ use crate::whatif::sim::breakage;
 use crate::whatif::sim::breakage::rows::BreakClass;
 use crate::whatif::sim::breakage::{BreakWatch, Detectors};
 use crate::whatif::sim::money::Prices;
-use crate::whatif::sim::simulator::{SimulatedRun, Simulator};
+use crate::whatif::sim::run::SimulatedRun;
+use crate::whatif::sim::simulator::Simulator;
 use crate::whatif::sim::sizes::{BlockSizes, Estimator, SizeRules};
 use crate::whatif::sim::view::{Stage, StageJournal};
 

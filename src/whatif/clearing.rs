@@ -17,7 +17,7 @@ use crate::whatif::compaction::outcome::{ClearingCheck, Clearings, ClearingsRepl
 use crate::whatif::compaction::params::{MicroParams, Style};
 use crate::whatif::sim::breakage::detect::ShownBlocks;
 use crate::whatif::sim::breakage::rows::BreakClass;
-use crate::whatif::sim::simulator::SimulatedRun;
+use crate::whatif::sim::run::SimulatedRun;
 use crate::whatif::sim::view::{
     ContextView, ForkPoints, Given, Item, ItemKey, Noticed, RequestMoment, Stage, StageJournal, StageOutput, item_of,
 };

@@ -18,7 +18,7 @@ use crate::whatif::pick_tools::outcome::{self, Pick};
 use crate::whatif::prompt_cache::outcome::Cause;
 use crate::whatif::report::PolicyReport;
 use crate::whatif::sim::bill;
-use crate::whatif::sim::simulator::{Priced, SimulatedRun};
+use crate::whatif::sim::run::{Priced, SimulatedRun};
 use crate::whatif::simulation::Simulation;
 
 /// The lines, policy by policy in the order of the requests. Ids are hashes, and servers and

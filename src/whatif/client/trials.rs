@@ -26,7 +26,8 @@ use crate::whatif::sim::breakage::{BreakWatch, Detectors};
 use crate::whatif::sim::cache_sim::written;
 use crate::whatif::sim::cost::{Cost, Spent, Total};
 use crate::whatif::sim::distance::{self, Apart};
-use crate::whatif::sim::simulator::{SimulatedRun, Simulator};
+use crate::whatif::sim::run::SimulatedRun;
+use crate::whatif::sim::simulator::Simulator;
 use crate::whatif::sim::view::{Stage, StageJournal};
 use crate::whatif::workload::Workload;
 

@@ -14,7 +14,8 @@ use crate::whatif::compaction::{Compaction, CompactionTrigger, SUMMARY_CALL};
 use crate::whatif::sim::breakage::rows::{Break, BreakClass, Breakage, tally};
 use crate::whatif::sim::breakage::{BreakWatch, Detectors};
 use crate::whatif::sim::cost::Cost;
-use crate::whatif::sim::simulator::{Extra, SimulatedRun, Simulator};
+use crate::whatif::sim::run::{Extra, SimulatedRun};
+use crate::whatif::sim::simulator::Simulator;
 use crate::whatif::sim::view::StageJournal;
 
 /// Sums a run up. `attempts` are the stage's journal, `breaks` what the detectors found.

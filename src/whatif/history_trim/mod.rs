@@ -33,7 +33,7 @@ use crate::whatif::history_trim::tables::{NOTES, TELEMETRY_NOTE, ages, breaks, f
 use crate::whatif::sim::breakage::rows::{Break, BreakClass, is_sourced};
 use crate::whatif::sim::outcome::CostComparison;
 use crate::whatif::sim::params::ReadOnlyWith;
-use crate::whatif::sim::simulator::SimulatedRun;
+use crate::whatif::sim::run::SimulatedRun;
 use crate::whatif::sim::sizes::SizeRules;
 use crate::whatif::sim::view::{
     ContextView, ForkPoints, Given, Item, ItemKey, Noticed, RequestMoment, Stage, StageOutput,

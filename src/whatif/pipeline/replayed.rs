@@ -24,7 +24,8 @@ use crate::whatif::chosen::{Policy, PolicyConfigs, PolicyEntry};
 use crate::whatif::pipeline::{Formats, Params, Pipeline, Points, SentResult, notes, outcome, summary};
 use crate::whatif::sim::bill::Blind;
 use crate::whatif::sim::cost::Cost;
-use crate::whatif::sim::simulator::{SimulatedRun, Simulator};
+use crate::whatif::sim::run::SimulatedRun;
+use crate::whatif::sim::simulator::Simulator;
 use crate::whatif::simulation::{Finished, PolicyShare, Ready, Simulation};
 use crate::whatif::workload::{Workload, cache_rules};
 

@@ -17,7 +17,8 @@ use crate::report::table::{Table, TableBuilder};
 use crate::whatif::prompt_cache::outcome::CauseSum;
 use crate::whatif::sim::cost::{Cost, Spent, Total};
 use crate::whatif::sim::figures::Portion;
-use crate::whatif::sim::simulator::{SimulatedRun, Simulator};
+use crate::whatif::sim::run::SimulatedRun;
+use crate::whatif::sim::simulator::Simulator;
 
 /// What a study published; shares in percent.
 #[derive(Clone, PartialEq, Debug, Deserialize)]

@@ -7,7 +7,8 @@ use crate::whatif::prompt_cache::outcome::{AgainstBill, Cause};
 use crate::whatif::prompt_cache::params::{CacheLifetime, HiddenForks, Params, Switch};
 use crate::whatif::sim::cost::{Cost, Spent, Total};
 use crate::whatif::sim::figures::RunBill;
-use crate::whatif::sim::simulator::{Priced, SimulatedRun, Simulator};
+use crate::whatif::sim::run::{Priced, SimulatedRun};
+use crate::whatif::sim::simulator::Simulator;
 
 /// How a request was billed (no output); `unknown` is the lifetime of writes whose usage does not say it.
 pub fn spent(request: &Request, unknown: CacheLifetime) -> Spent {

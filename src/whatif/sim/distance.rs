@@ -12,7 +12,8 @@ use crate::whatif::prompt_cache::causes;
 use crate::whatif::prompt_cache::outcome::Cause;
 use crate::whatif::sim::cost::{Cost, Spent};
 use crate::whatif::sim::figures::Portion;
-use crate::whatif::sim::simulator::{Priced, SimulatedRun, Simulator};
+use crate::whatif::sim::run::{Priced, SimulatedRun};
+use crate::whatif::sim::simulator::Simulator;
 use crate::whatif::sim::unforeseen::{Occasion, Where};
 
 /// Versions of one range share all numbers but the last digit of the last one.

@@ -11,7 +11,8 @@ use crate::logs::timeline::requests::{Request, Timeline};
 use crate::whatif::sim::cells::CellRules;
 use crate::whatif::sim::cost::{Cost, Total};
 use crate::whatif::sim::figures::{CostVerdict, Outcome, RunBill, Sides, Spread, UnloggedCalls};
-use crate::whatif::sim::simulator::{Extra, PricedAlike, SimulatedRun, Simulator};
+use crate::whatif::sim::run::{Extra, PricedAlike, SimulatedRun};
+use crate::whatif::sim::simulator::Simulator;
 
 /// What a policy comes to.
 pub fn outcome(timeline: &Timeline, baseline: &SimulatedRun, policy: &SimulatedRun) -> Outcome {

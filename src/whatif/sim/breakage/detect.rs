@@ -14,7 +14,8 @@ use crate::logs::timeline::requests::{NONE, Occurrence, Reference, ReferenceKind
 use crate::whatif::sim::breakage::BreakageThresholds;
 use crate::whatif::sim::breakage::files::{Access, Files, calls_of};
 use crate::whatif::sim::breakage::rows::{Break, BreakClass};
-use crate::whatif::sim::simulator::{SimulatedRun, Simulator};
+use crate::whatif::sim::run::SimulatedRun;
+use crate::whatif::sim::simulator::Simulator;
 use crate::whatif::sim::view::{ContextView, Given, Item, Noticed, RequestMoment, Stage, StageOutput};
 
 /// The detectors over one timeline. Made once; every request is looked at by itself, in any order.
