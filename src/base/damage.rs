@@ -71,6 +71,11 @@ impl Reason {
     /// All reasons, in the order of reports.
     pub const ALL: &'static [Self] = <Self as strum::VariantArray>::VARIANTS;
 
+    /// Whether it is a way of writing that another system has: `devboy doctor` tells of it, and nobody has to be warned.
+    pub fn is_way_of_writing(self) -> bool {
+        matches!(self, Self::Crlf | Self::Bom | Self::BlankLine)
+    }
+
     /// What became of the input, in a few words.
     pub fn outcome(self) -> &'static str {
         self.get_message().unwrap_or_default()

@@ -85,6 +85,26 @@ pub fn signed(value: f64, decimals: usize) -> String {
     format!("{sign}{text}")
 }
 
+/// How long something lasted, in its two largest units, the smaller one rounded: "850 ms", "41 s", "20 min 29 s", "3 h 5 min";
+/// from two days on "2 d 3 h".
+pub fn lasting(ms: i64) -> String {
+    let (sign, ms) = (if ms < 0 { "−" } else { "" }, ms.unsigned_abs());
+    let two = |large: u64, small: u64, names: [&str; 2]| {
+        let count = (ms + small / 2) / small;
+        let (first, rest) = (count / (large / small), count % (large / small));
+        let rest = if rest == 0 { String::new() } else { format!(" {rest} {}", names[1]) };
+        format!("{sign}{} {}{rest}", thousands(first), names[0])
+    };
+    let (hour, day) = (HOUR_MS as u64, DAY_MS as u64);
+    match ms {
+        ..1_000 => format!("{sign}{ms} ms"),
+        ..59_500 => format!("{sign}{} s", (ms + 500) / 1_000),
+        _ if ms < hour - 500 => two(60_000, 1_000, ["min", "s"]),
+        _ if ms < 2 * day - 30_000 => two(hour, 60_000, ["h", "min"]),
+        _ => two(day, hour, ["d", "h"]),
+    }
+}
+
 /// A count with its noun: "1 file", "2 files", "2 searches".
 pub fn counted(count: u64, noun: &str) -> String {
     let ending = match count {

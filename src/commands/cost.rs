@@ -33,7 +33,7 @@ pub struct Args {
     /// All rows.
     #[arg(long, conflicts_with = "top")]
     all: bool,
-    /// Letters instead of the names of projects, servers and sessions.
+    /// Letters instead of the names of projects, servers and sessions; each report gives its own.
     #[arg(long, conflicts_with = "names")]
     redact: bool,
     #[command(flatten)]

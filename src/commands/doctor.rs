@@ -362,12 +362,13 @@ fn reach(args: &Args, start: Millis, context: &Context<'_>, words: &Vocabulary, 
     if first <= wanted || (!is_cut && start == i64::MIN) {
         return line("ok", told);
     }
-    let why = if is_cut {
-        ": what is older is missing; raise cleanupPeriodDays, or run `devboy ingest` weekly"
-    } else {
-        ", before the first of them"
+    let gone = "raise cleanupPeriodDays, or run `devboy ingest` weekly";
+    let missing = match (is_cut, start == i64::MIN) {
+        (true, true) => format!("What was before {} is missing: {gone}", date(first)),
+        (true, false) => format!("The window begins {}: what is older is missing; {gone}", date(wanted)),
+        (false, _) => format!("The window begins {}, before the first of them", date(wanted)),
     };
-    line("warn", format!("{told}. The window begins {}{why}", date(wanted)))
+    line("warn", format!("{told}. {missing}"))
 }
 
 /// `cleanupPeriodDays` of Claude Code's own settings, where it is set to something that the client takes.

@@ -48,7 +48,9 @@ impl QuestionArgs {
     /// [`Input::read`] of the window that is asked for.
     pub fn read(&self, tier: u8, timeline: Option<TimelineDetail>, context: &mut Context<'_>) -> Result<Input> {
         let window = window::of(&self.window, context.now_ms)?;
-        Input::read(&self.input, window, (tier, timeline), &self.output, context)
+        let mut input = Input::read(&self.input, window, (tier, timeline), &self.output, context)?;
+        input.note_kept();
+        Ok(input)
     }
 
     /// The same for a question about tool calls. An error if there is none, unless that is allowed. With `says` the input is told
@@ -181,7 +183,7 @@ impl Input {
         self.tell_notes(output, context)?;
         let mut damaged = quality::of(&self.sources);
         // A file is no line, and each has a note of its own.
-        damaged.remove(&Reason::Unreadable);
+        damaged.retain(|reason, _| *reason != Reason::Unreadable && !reason.is_way_of_writing());
         if !damaged.is_empty() && !output.quiet {
             let places = self.named_places();
             let damaged = format!("{} (`devboy doctor{places}` says where)", quality::in_a_line(&damaged));

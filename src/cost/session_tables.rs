@@ -7,7 +7,7 @@ use crate::cost::groups::Label;
 use crate::cost::session::{CarriedThing, SessionCost, SessionRequest};
 use crate::cost::tables::{dollars, percent_of};
 use crate::logs::trace::{Millis, NO_TIME};
-use crate::report::numbers::{counted, thousands};
+use crate::report::numbers::{counted, lasting, thousands};
 use crate::report::table::{Table, TableBuilder};
 use crate::whatif::sim::cost::Cost;
 
@@ -64,16 +64,6 @@ pub fn time(ms: Millis) -> String {
     known.map_or_else(|| "–".to_owned(), zoned)
 }
 
-/// "2 h 05 min", "7 min", "12 s".
-pub fn duration(ms: Millis) -> String {
-    let seconds = ms.max(0) / 1_000;
-    match (seconds / 3_600, seconds / 60 % 60) {
-        (0, 0) => format!("{seconds} s"),
-        (0, minutes) => format!("{minutes} min"),
-        (hours, minutes) => format!("{hours} h {minutes:02} min"),
-    }
-}
-
 /// The most expensive requests, in the order of their cost.
 pub fn dearest(found: &SessionCost, count: usize) -> Vec<&SessionRequest> {
     let mut moments: Vec<&SessionRequest> = found.moments.iter().collect();
@@ -93,8 +83,7 @@ fn occasion(moment: &SessionRequest) -> String {
 
 /// The session in one sentence.
 pub fn headline(found: &SessionCost) -> String {
-    let span =
-        found.span.map(|(first, last)| format!("from {}, {}", time(first), duration(last.saturating_sub(first))));
+    let span = found.span.map(|(first, last)| format!("from {}, {}", time(first), lasting(last.saturating_sub(first))));
     let misses = found.moments.iter().filter(|moment| moment.miss.is_some()).count() as u64;
     let lost: Cost = found.moments.iter().map(|moment| moment.miss_cost).sum();
     let mut parts: Vec<String> = span.into_iter().collect();

@@ -7,10 +7,9 @@ use serde_json::{Value, json};
 use crate::base::listing::{Columns, Listing};
 use crate::cost::attribution::{Attribution, CostRow, GroupCost};
 use crate::cost::groups::{CostKey, Label};
-use crate::cost::session_tables::duration;
 use crate::logs::timeline::requests::{Session, Timeline};
 use crate::logs::trace::{Millis, NO_TIME};
-use crate::report::numbers::{counted, date, known, percent, thousands, usd};
+use crate::report::numbers::{counted, date, known, lasting, percent, thousands, usd};
 use crate::report::table::Table;
 use crate::whatif::sim::cost::Cost;
 
@@ -30,7 +29,7 @@ pub struct AboutSession {
 impl AboutSession {
     fn cells(&self, name: &dyn Fn(&Label) -> String) -> [String; 3] {
         let begun = known(self.span, |(first, _)| date(first));
-        let lasted = known(self.span, |(first, last)| duration(last - first));
+        let lasted = known(self.span, |(first, last)| lasting(last - first));
         [name(&self.project), begun, lasted]
     }
 }

@@ -1,13 +1,12 @@
 //! Edges, tools, patterns, sessions and changes: all columns for programs, some of them for people.
 
 use crate::base::listing::{Columns, Listing, counts};
-use crate::base::numbers::DAY_MS;
 use crate::base::stats::Share;
 use crate::frames::edge::{Edge, EndSum};
 use crate::frames::tool_use::{SessionRowSummary, ToolUsage, Volume};
 use crate::mine::compare::ComparedRow;
 use crate::mine::patterns::PatternCount;
-use crate::report::numbers::{date, known, thousands};
+use crate::report::numbers::{date, known, lasting, thousands};
 use crate::report::share::bounds;
 use crate::report::table::{Table, TableBuilder};
 
@@ -36,13 +35,6 @@ fn family(model: &str) -> String {
     let is_date = |part: &&str| part.len() == 8 && part.bytes().all(|byte| byte.is_ascii_digit());
     let parts: Vec<&str> = model.trim_start_matches("claude-").split('-').filter(|part| !is_date(part)).collect();
     parts.join("-")
-}
-
-/// 850 ms, 12 s, 5 min, 3 h, 2 d.
-fn duration(ms: i64) -> String {
-    let units = [(DAY_MS, "d"), (3_600_000, "h"), (60_000, "min"), (1_000, "s")];
-    let unit = units.into_iter().find(|(length, _)| ms.abs() >= *length);
-    unit.map_or_else(|| format!("{ms} ms"), |(length, name)| format!("{} {name}", ms / length))
 }
 
 /// All columns of edges; `has_turns` where it is known between which calls a person wrote.
@@ -92,7 +84,7 @@ pub fn edges_overview(rows: &[Edge]) -> Table {
         .number("% of from (95 %)", |row| interval(&row.confidence))
         .number("lift", |row| known(row.lift, |lift| format!("{lift:.2}{}", if row.significant { "*" } else { " " })))
         .number("dep.", |row| format!("{:.2}", row.dependency).replace('-', "−"))
-        .number("gap", |row| known(row.sum.gap_ms_p50, duration))
+        .number("gap", |row| known(row.sum.gap_ms_p50, lasting))
         .table()
 }
 
@@ -149,7 +141,7 @@ pub fn tools_overview(rows: &[ToolUsage], what: &str, all_tokens: u64) -> Table 
         .number("chars p50", |row| chars(row, 0))
         .number("p90", |row| chars(row, 1))
         .number("p99", |row| chars(row, 2))
-        .number("time", |row| known((row.timed > 0).then_some(row.latency_ms[0] as i64), duration))
+        .number("time", |row| known((row.timed > 0).then_some(row.latency_ms[0] as i64), lasting))
         .number("error %", |row| share(row.failed, row.ran))
         .number("dup %", |row| share(row.repeats, row.repeatable))
         .number("tokens", |row| short(row.response_tokens))
@@ -213,7 +205,7 @@ pub fn sessions_overview(rows: &[SessionRowSummary]) -> Table {
         .text("session", |row| row.session.clone())
         .text("project", |row| row.project.clone())
         .text("begun", |row| known(row.first_ms, date))
-        .number("span", |row| known(row.first_ms.zip(row.last_ms).map(|(first, last)| last - first), duration))
+        .number("span", |row| known(row.first_ms.zip(row.last_ms).map(|(first, last)| last - first), lasting))
         .count("calls", |row| row.calls)
         .count("chains", |row| row.chains)
         .count("comp.", |row| row.compactions)

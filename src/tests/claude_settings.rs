@@ -276,7 +276,7 @@ fn the_page_proposes_what_would_be_written() {
         let report = home.json(&["report"]);
         let found = report["findings"].as_array().unwrap().iter().find(|found| found["id"] == "context_growth");
         let found = found.unwrap_or_else(|| panic!("{report:#}")).clone();
-        assert_eq!(found["source"], "devboy report --finding context_growth");
+        assert_eq!(found["command"], "devboy report --finding context_growth");
         let settings = finding(&home, "S3", "automatic compaction", &[]);
         (found["advice"].as_str().unwrap().to_owned(), settings)
     };

@@ -157,6 +157,31 @@ fn a_deleted_log_keeps_its_rows() {
     assert_eq!(facts(&before), facts(&home.json(&["ingest"])));
 }
 
+/// Whoever asks about a window is told that some of its logs are on disk no more.
+#[test]
+fn deleted_logs_that_count_are_told_of() {
+    let home = home_with(6);
+    let told = |more: &[&str]| home.run(&[&["cost"], more].concat()).err;
+    assert!(!told(&[]).contains("deleted"), "{}", told(&[]));
+    home.write(".claude/projects/-home-u-secretproject/two.jsonl", session("two", 4));
+    told(&[]);
+    std::fs::remove_file(home.logs().join("-home-u-secretproject/two.jsonl")).unwrap();
+    let note = "# note: 1 log deleted from disk: what was kept of them counts (--no-lake: only what is on disk)\n";
+    assert!(told(&[]).contains(note), "{}", told(&[]));
+    for silent in [&["--no-lake"][..], &["-q"]] {
+        assert!(!told(silent).contains("deleted"), "{silent:?}: {}", told(silent));
+    }
+}
+
+#[test]
+fn line_ends_and_marks_of_another_system_are_no_malformed_lines() {
+    let home = Home::new();
+    home.write(".claude/projects/-home-u-p/one.jsonl", format!("\u{FEFF}{}", session("one", 4).replace('\n', "\r\n")));
+    assert!(!home.run(&["mine", "tools"]).err.contains("malformed"));
+    let found = home.json(&["ingest"])["data_quality"].clone();
+    assert!(found["crlf"]["count"].as_u64() > Some(1) && found["bom"]["count"] == 1, "{found:#}");
+}
+
 #[test]
 fn a_moved_log_counts_once() {
     let home = home_with(6);

@@ -441,6 +441,15 @@ fn a_published_layout_can_be_read_back_and_compared_with_the_logs_it_was_made_fr
 }
 
 #[test]
+fn where_nothing_changed_no_empty_table_is_shown() {
+    let home = home();
+    let path = home.write("same.csv", "prev_tool,next_tool,lag,count\nA,B,1,7\nB,A,1,6\n");
+    let path = path.to_str().unwrap();
+    let told = home.run(&["mine", "compare", path, path, "--changed"]).out;
+    assert_eq!(told, "0 of 2 rows changed.\n");
+}
+
+#[test]
 fn a_table_with_a_bad_row_is_refused_with_its_line() {
     let home = home();
     let path = home.write("bad.csv", "prev_tool,next_tool,lag,count\nA,B,1,7\nA,B,one,7\n");

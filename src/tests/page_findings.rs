@@ -400,7 +400,7 @@ fn waiting_for_hooks_is_told_by_the_slowest_of_each_turn() {
     assert_eq!(found["waited"]["seconds"], 1_200.0, "{found:#}");
     assert_eq!(found["waited"]["seconds_a_day"], 400.0);
     assert!(
-        found["where"].as_str().unwrap().starts_with("20 min 0 s of waiting, 6 min 40 s a day with requests"),
+        found["where"].as_str().unwrap().starts_with("20 min of waiting, 6 min 40 s a day with requests"),
         "{found:#}"
     );
     assert!(

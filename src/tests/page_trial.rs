@@ -11,7 +11,7 @@ use crate::base::files::faults::Fault;
 use crate::report::envelope;
 use crate::report::html::Html;
 use crate::report::html::chart::{PlotLine, StackedColumns, columns, curve};
-use crate::report::numbers::{dates, signed, usd};
+use crate::report::numbers::{dates, lasting, signed, usd};
 use crate::shell::arguments::Exit;
 
 #[test]
@@ -153,7 +153,7 @@ fn what_nobody_can_change_has_a_place_of_its_own() {
     assert!(before.contains("1. ") && !before.contains("for no reason in the log"), "{out}");
     assert!(behind.contains("for no reason in the log"), "{out}");
     assert!(behind.contains("\n  See: devboy report --finding miss_unknown_at_prompt\n"), "{out}");
-    assert!(behind.contains(" (in other sessions like these at most ["), "{out}");
+    assert!(behind.contains(" (of the same bill in other sessions like these at most ["), "{out}");
     assert!(!out.contains("prefix_mutation"), "{out}");
 }
 
@@ -162,7 +162,8 @@ fn every_form_of_the_page_says_how_many_findings_it_leaves_out() {
     let home = home_of(&Kind { turns: 45, result: 9_000, tool: "Fetch", hour: true, pause: 30, ..Kind::default() });
     for form in [&[][..], &["--format", "md"], &["--html", "-"]] {
         let out = home.run(&[&["--top", "1"], form].concat()).out;
-        assert!(out.contains("1 more with --all."), "{out}");
+        assert!(out.contains("Left out: 1 of 2 findings"), "{out}");
+        assert!(out.contains(" (--all shows them)."), "{out}");
     }
 }
 
@@ -561,11 +562,34 @@ fn days_without_a_request_are_counted_and_told() {
         home.write(&format!(".claude/projects/-home-user-lantern/{day}.jsonl"), told.text.replace("2026-01-02", day));
     }
     for (since, told) in [
-        ("2026-02-20", "Spent 2026-03-03 … 2026-03-05 (3 of 14 days): "),
-        ("2026-03-04", "Spent on 2026-03-05 (1 of 2 days): "),
+        ("2026-02-20", "Spent 2026-03-03 … 2026-03-05 (3 days, of 14 looked at): "),
+        ("2026-03-04", "Spent on 2026-03-05 (1 day, of 2 looked at): "),
         ("2026-03-03", "Spent 2026-03-03 … 2026-03-05 (3 days): "),
     ] {
         let out = home.run(&["--since", since]).out;
         assert!(out.starts_with(told), "{told}: {out}");
+    }
+}
+
+/// Two units, the smaller one rounded; nothing is cut off.
+#[test]
+fn how_long_something_lasted_is_told_in_two_units() {
+    let (second, minute, hour) = (1_000, 60_000, 3_600_000);
+    for (ms, told) in [
+        (0, "0 ms"),
+        (999, "999 ms"),
+        (1_500, "2 s"),
+        (59_499, "59 s"),
+        (59_500, "1 min"),
+        (20 * minute + 29 * second, "20 min 29 s"),
+        (hour - 500, "1 h"),
+        (hour + 50 * minute, "1 h 50 min"),
+        (hour + 59 * minute + 30 * second, "2 h"),
+        (47 * hour, "47 h"),
+        (48 * hour, "2 d"),
+        (75 * hour, "3 d 3 h"),
+        (-90 * second, "−1 min 30 s"),
+    ] {
+        assert_eq!(lasting(ms), told, "{ms} ms");
     }
 }

@@ -11,6 +11,7 @@ use crate::base::data::fitting;
 use crate::report::table::TableFormat;
 use crate::shell::arguments::Exit;
 use crate::whatif::chosen::{Policy, PolicyConfigs};
+use crate::whatif::compaction::params::AS_CLIENT;
 use crate::whatif::prompt_cache::READ_ONLY_ALONE;
 use crate::whatif::report::{PolicyReport, headline};
 use crate::whatif::sim::cost::{Cost, Spent};
@@ -524,6 +525,19 @@ fn a_file_of_knobs_sets_what_the_command_line_would_which_has_the_last_word() {
     let params = &report["params"]["compaction"];
     assert_eq!((&params["window"], &params["buffer"]), (&json!(45_000), &json!(6_000)));
     assert_eq!((&params["micro"]["min_bytes"], &params["micro"]["protect_last"]), (&json!(99), &json!(1)));
+}
+
+/// The rule of `what-if compaction` is not the client's, and says so until it is set as the client has it.
+#[test]
+fn what_the_client_does_otherwise_is_told_with_the_flags_that_do_it() {
+    let home = home();
+    let told = |more: &[&str]| home.run(&[&["what-if", "compaction"], more].concat()).out.replace("\n  ", " ");
+    let plain = told(&["--set", "window=45000"]);
+    assert!(plain.contains("unlike Claude Code, this rule keeps 20,000 tokens"), "{plain}");
+    let as_client = &AS_CLIENT;
+    assert!(plain.contains(&as_client.join(" ")), "{plain}");
+    let as_it_does = told(&[&["--set", "window=45000"][..], as_client].concat());
+    assert!(!as_it_does.contains("unlike Claude Code"), "{as_it_does}");
 }
 
 #[test]

@@ -31,9 +31,13 @@ fn answer(home: &Home, arguments: &[&str]) -> (Option<Value>, bool) {
     }
     let mut report: Value = serde_json::from_str(&outcome.out).unwrap();
     let inputs = report.as_object_mut().unwrap().remove("inputs").unwrap_or_default();
-    let told = |field: &str| inputs[field].as_array().is_some_and(|list| !list.is_empty());
+    // That logs are deleted is no damage.
+    let is_damage = |note: &str| !note.contains("what was kept of them counts");
+    let told =
+        |field: &str| inputs[field].as_array().is_some_and(|list| list.iter().any(|one| is_damage(&one.to_string())));
+    let noted = outcome.err.lines().any(|line| line.starts_with("# note:") && is_damage(line));
     let lacks = outcome.out.contains("is missing from this report");
-    (Some(report), told("notes") || told("unreadable") || outcome.err.contains("# note:") || lacks)
+    (Some(report), told("notes") || told("unreadable") || noted || lacks)
 }
 
 /// What came of faults.

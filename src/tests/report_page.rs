@@ -192,15 +192,8 @@ fn assert_printed(home: &Home, report: &Value) {
     let mut seen = 0;
     for finding in report["findings"].as_array().unwrap() {
         assert_evidence(home, finding);
-        let command = match finding["basis"].as_str().unwrap() {
-            // Where nothing breaks, it is what the policy says of the same window.
-            "replayed" => {
-                let window = finding["sets"][0]["value"].to_string().replace('"', "");
-                let as_client = "--set tail_keep_tokens=0 --set align=message --set min_turns_between=0";
-                format!("what-if compaction --set window={window} {as_client}")
-            }
-            _ => finding["source"].as_str().unwrap().strip_prefix("devboy ").unwrap().to_owned(),
-        };
+        // Where nothing breaks, a replay alone is what the policy says of the same window.
+        let command = finding["source"].as_str().unwrap().strip_prefix("devboy ").unwrap();
         let arguments: Vec<&str> = command.split(' ').collect();
         let printed = home.json(&arguments);
         let policy = printed["policies"][0].clone();

@@ -640,7 +640,7 @@ fn doctor_warns_when_the_logs_do_not_reach_back_to_the_window() {
     assert!(!asked.contains("missing") && !asked.contains("cleanupPeriodDays"), "nothing was deleted: {asked}");
     // About as old as what is kept: something was deleted.
     home.write(".claude/projects/-p/b.jsonl", log("b", "Read", 9, "2026-10-04"));
-    assert!(told(&[]).contains("what is older is missing"), "{}", told(&[]));
+    assert!(told(&[]).contains("What was before 2026-10-04 is missing"), "{}", told(&[]));
     // What the client does not take sets nothing.
     for (value, kept) in
         [("0", "30 days (its default)"), ("-5", "30 days (its default)"), ("1e3", "1000 days (its settings)")]

@@ -11,6 +11,7 @@ use crate::commands::mine::export::{ExportArgs, ExportForm, KeptArgs, Mined};
 use crate::frames::edge::{Concurrency, EdgeThresholds};
 use crate::mine::compare::{ComparedRow, Side};
 use crate::mine::{compare, tables as mined};
+use crate::report::numbers::{counted, thousands};
 use crate::report::sharing::PATH;
 use crate::shell::arguments::{InputArgs, WindowArgs};
 use crate::shell::context::Context;
@@ -115,6 +116,8 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<()> {
         return Err(Error::failed("the two sides have nothing in common to compare")
             .hint("a table of edges has no sizes and a table of volumes no edges"));
     }
+    let changed = all.iter().filter(|row| row.changed).count() as u64;
+    let answer = format!("{} of {} changed.", thousands(changed), counted(all.len() as u64, "row"));
     let shows = |row: &ComparedRow| row.changed || !args.changed;
     let (rows, left_out) = args.kept.keep(all.into_iter().filter(shows), |row| row.sessions_min.unwrap_or(u64::MAX));
     if !args.export.quiet {
@@ -122,7 +125,8 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<()> {
     }
     let fields = fields(args, concurrency, &thresholds, (&rows, left_out));
     let (overview, top) = (mined::changes_overview(&rows), args.kept.top());
-    let rows = Mined { overview, top, fields, ..Mined::listed("mine compare", "changes", mined::changes(&rows)) };
+    let rows =
+        Mined { overview, top, fields, answer, ..Mined::listed("mine compare", "changes", mined::changes(&rows)) };
     args.export.send_mined(context, rows)
 }
 

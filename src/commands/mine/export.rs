@@ -226,6 +226,7 @@ impl ExportArgs {
         context: &mut Context<'_>,
     ) -> Result<Input> {
         let mut input = Input::read(args, window::of(of, context.now_ms)?, detail, &self.shared(), context)?;
+        input.note_kept();
         says(&mut input);
         input.expect_records(args)?;
         input.report_holds(Holds::Calls)?;
@@ -259,6 +260,9 @@ impl ExportArgs {
             ExportForm::Parquet => parquet_listing::write_listing(out, &mined.listing, &mined.about),
             _ => match mined.graph {
                 Some(graph) if form != ExportForm::Table => Ok(out.write_all(graph(form).as_bytes())?),
+                // A head without rows says nothing.
+                _ if mined.overview.is_empty() && mined.answer.is_empty() => Ok(writeln!(out, "no {}", mined.rows)?),
+                _ if mined.overview.is_empty() => Ok(writeln!(out, "{}", visible(&mined.answer))?),
                 _ => {
                     if !mined.answer.is_empty() {
                         writeln!(out, "{}\n", visible(&mined.answer))?;

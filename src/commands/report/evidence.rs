@@ -4,6 +4,7 @@ use serde_json::json;
 
 use crate::base::error::{Error, Result};
 use crate::commands::report::{Args, show};
+use crate::cost::findings::FindingBasis;
 use crate::cost::findings::search::BillFinding;
 use crate::cost::findings::thresholds::FindingThresholds;
 use crate::cost::page::Page;
@@ -118,7 +119,11 @@ fn words(args: &Args, telling: &Telling<'_>, finding: &BillFinding, context: &mu
     writeln!(out, "\n{}\n", form.sentence(&format!("Sessions with most of it{one}")))?;
     sessions(telling, finding).write(out, form, width)?;
     if !finding.source.is_empty() {
-        write!(out, "\n{}", paragraph("", &format!("The figures come from: {}", told.source), width))?;
+        let from = match finding.basis {
+            FindingBasis::Replayed => "The same alone, without a price for what breaks",
+            _ => "The figures come from",
+        };
+        write!(out, "\n{}", paragraph("", &format!("{from}: {}", told.source), width))?;
     }
     Ok(())
 }

@@ -55,7 +55,8 @@ pub struct Args {
     /// writes it to stdout instead of the words.
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
-    /// Letters instead of names of projects and MCP servers: for a page that is shared. Markdown has them anyway (see --names).
+    /// Letters instead of names of projects and MCP servers, given anew by each report: for a page that is shared. Markdown has
+    /// them anyway (see --names).
     #[arg(long, conflicts_with = "names")]
     redact: bool,
     #[command(flatten)]

@@ -11,6 +11,7 @@ use crate::cost::findings::{BillEvidence, Breaks, Case, FindingBasis, tried_side
 use crate::report::numbers::thousands;
 use crate::whatif::client::LeverValue;
 use crate::whatif::client::capped::{Limit, ResultLimit};
+use crate::whatif::compaction::params::AS_CLIENT;
 use crate::whatif::prompt_cache::causes;
 use crate::whatif::prompt_cache::outcome::Cause;
 use crate::whatif::prompt_cache::params::CacheLifetime;
@@ -40,8 +41,16 @@ fn window(evidence: &BillEvidence<'_>, finding: &GrownContexts) -> Option<Case> 
         counts: evidence.counts(reach.map(|(index, _)| index)),
         breaks: Breaks::of(trial),
         sides: tried_sides(trial),
+        source: alone(window, evidence.study.reattached.tokens),
         ..settable.case(evidence, &window.to_string(), Case::of(FindingBasis::Replayed, &[]))
     })
+}
+
+/// The command that replays a window by itself.
+fn alone(window: u64, reattach_tokens: u32) -> Vec<String> {
+    let sets = [format!("window={window}"), format!("reattach_tokens={reattach_tokens}")];
+    let sets = sets.into_iter().flat_map(|set| ["--set".to_owned(), set]);
+    ["what-if", "compaction"].into_iter().chain(AS_CLIENT).map(str::to_owned).chain(sets).collect()
 }
 
 fn lifetime(evidence: &BillEvidence<'_>, finding: &CacheFinding) -> Option<Case> {

@@ -11,6 +11,7 @@ use crate::base::error::{Error, Result};
 use crate::base::visible::{Shown as _, quoted};
 use crate::base::{files, numbers};
 use crate::frames::input::Input;
+use crate::frames::manifest::StoredSource;
 use crate::logs::corpus::RowSource;
 use crate::logs::discover::{DEFAULT, NAMED, Root};
 use crate::logs::overview::{Holds, InProgress, Overview};
@@ -21,6 +22,8 @@ use crate::telemetry;
 
 /// Bytes of a file that tell whether it is telemetry.
 const HEAD_BYTES: u64 = 64 << 10;
+
+const NS_PER_MS: i64 = 1_000_000;
 
 /// Files that an error names; a note is written for each of them where a report is.
 const HINTS_MAX: usize = 10;
@@ -63,6 +66,19 @@ impl Input {
     /// Files that are deleted from disk and live on in the lake.
     pub fn kept(&self) -> u64 {
         self.sources.iter().filter(|source| source.path.is_none()).count() as u64
+    }
+
+    /// Notes how many of them may hold something in the window: what is told rests on what was kept of them.
+    pub fn note_kept(&mut self) {
+        let is_in_window = |stored: &StoredSource| stored.modified_ns / NS_PER_MS >= self.window.start;
+        let is_kept = |(source, stored): &(&RowSource, &StoredSource)| {
+            source.path.is_none() && !source.is_sidecar() && is_in_window(stored)
+        };
+        let kept = self.sources.iter().zip(&self.selected).filter(is_kept).count() as u64;
+        if kept > 0 {
+            let (logs, why) = (numbers::counted(kept, "log"), self.kept_words());
+            self.note([format!("{logs} {why}: what was kept of them counts (--no-lake: only what is on disk)")]);
+        }
     }
 
     /// Why they are not there, as far as that can be told.
@@ -255,10 +271,7 @@ pub fn missing((path, why): &Failure) -> String {
 /// Where a file is damaged first, and how, as far as that may be why nothing was found in it.
 fn damaged_where(source: &RowSource) -> Option<String> {
     let is_harmless = |reason: &Reason| {
-        matches!(
-            reason,
-            Reason::Crlf | Reason::Bom | Reason::BlankLine | Reason::Glued | Reason::LoneSurrogate | Reason::Unreadable
-        )
+        reason.is_way_of_writing() || matches!(reason, Reason::Glued | Reason::LoneSurrogate | Reason::Unreadable)
     };
     let damage = source.counters.damage.0.iter().filter(|(reason, _)| !is_harmless(reason));
     let (reason, seen) = damage.min_by_key(|(_, seen)| seen.line)?;

@@ -17,7 +17,7 @@ use crate::whatif::client::capped::{Capped, Limit, LookUp, ResultLimit, carried,
 use crate::whatif::client::thresholds::ClientThresholds;
 use crate::whatif::client::{KeptSides, LeverPart, LeverStudy, LeverValue, SettingSides, StudiedSession, Trial};
 use crate::whatif::compaction::carry::{Reattached, reattached};
-use crate::whatif::compaction::params::{Align, Params as CompactionParams};
+use crate::whatif::compaction::params::Params as CompactionParams;
 use crate::whatif::compaction::{Compaction, CompactionThresholds};
 use crate::whatif::prompt_cache::params::{CacheLifetime, CacheRules, Params, Switch, TtlPolicy};
 use crate::whatif::sim::bill::foretold;
@@ -223,16 +223,13 @@ impl<'b> LeverTrials<'b> {
         Some(ResultLimit::new(limit, self.thresholds.results.clone(), self.workload.sizes.rules.clone()))
     }
 
-    /// As the client compacts: it keeps no tail, does not count turns, and brings back what it brought back in the log.
+    /// As the client compacts; it brings back what it brought back in the log.
     fn compaction_params(&self, setting: LeverValue) -> Option<CompactionParams> {
         let LeverValue::Window(window) = setting else { return None };
         Some(CompactionParams {
             window,
-            tail_keep_tokens: self.compaction.client.tail_keep_tokens,
-            align: Align::Message,
-            min_turns_between: 0,
             reattach_tokens: self.reattached.tokens,
-            ..self.params.clone()
+            ..self.params.as_client(&self.compaction.client)
         })
     }
 

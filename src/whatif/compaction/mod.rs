@@ -505,6 +505,7 @@ fn compacted(
     PolicyShare {
         summary: [report::trigger(params, thresholds)]
             .into_iter()
+            .chain(report::unlike_client(params, thresholds, done))
             .chain(came_back(workload, params, thresholds))
             .collect(),
         formulas: report::formulas(params, thresholds),

@@ -147,7 +147,18 @@ impl TryFrom<String> for Style {
     }
 }
 
+/// What makes `what-if compaction` compact as the client does, as words of a command line: see [`Params::as_client`].
+pub const AS_CLIENT: [&str; 6] =
+    ["--set", "tail_keep_tokens=0", "--set", "align=message", "--set", "min_turns_between=0"];
+
 impl Params {
+    /// The same as the client compacts: it keeps no tail and lets no prompts pass.
+    #[must_use]
+    pub fn as_client(&self, client: &Client) -> Self {
+        let tail_keep_tokens = client.tail_keep_tokens;
+        Self { tail_keep_tokens, align: Align::Message, min_turns_between: 0, ..self.clone() }
+    }
+
     /// Whether the values make sense together, for every version of the client.
     pub fn check(&self, client: &Client) -> Result<()> {
         let fault = |text: &str, hint: &str| Err(Error::usage(text).hint(hint));

@@ -3,14 +3,14 @@
 use serde::Serialize;
 
 use crate::base::stats::Share;
-use crate::report::numbers::{known, percent, percent_of, thousands};
+use crate::report::numbers::{counted, known, percent, percent_of, thousands};
 use crate::report::share::ends;
 use crate::report::table::{Table, TableBuilder};
 use crate::whatif::compaction::outcome::{
     AfterSizes, AttemptEnd, ClearingsReplayed, CompactionSweepRow, Compactions, ContextGrowth, Grown, Percentiles,
     Placement, RealCompactions, SummariserTokens,
 };
-use crate::whatif::compaction::params::{CompactionBars, CompactionThresholds, Params};
+use crate::whatif::compaction::params::{AS_CLIENT, CompactionBars, CompactionThresholds, Params};
 use crate::whatif::report::money;
 use crate::whatif::sim::breakage::rows::{Breakage, EditAges};
 
@@ -31,6 +31,22 @@ pub fn trigger(params: &Params, thresholds: &CompactionThresholds) -> String {
         "contexts are compacted where they reach {} tokens (by the newest client)",
         thousands(params.newest_trigger_tokens(thresholds))
     )
+}
+
+/// What this rule does that the client does not, and how often it kept a compaction back; nothing where it acts as the client.
+pub fn unlike_client(params: &Params, thresholds: &CompactionThresholds, done: &Compactions) -> Option<String> {
+    if params.as_client(&thresholds.client) == *params {
+        return None;
+    }
+    let held = done.outcomes.get(&AttemptEnd::Held).copied().unwrap_or_default();
+    let held = if held == 0 { String::new() } else { format!(" (here it kept back {})", counted(held, "compaction")) };
+    Some(format!(
+        "unlike Claude Code, this rule keeps {} tokens of the newest messages and lets {} pass between two compactions{held}; \
+         as the client does: `{}`",
+        thousands(params.tail_keep_tokens),
+        counted(params.min_turns_between.into(), "prompt"),
+        AS_CLIENT.join(" ")
+    ))
 }
 
 /// How compactions are placed and priced, with the parameters that were set.
@@ -61,7 +77,7 @@ pub fn notes(placed: &Placement, window_tokens: u64) -> Option<String> {
         format!(
             "{} of the log hold more than {} tokens, so their window is larger: much of the saving is theirs; \
              `--set window=…` replays a larger one",
-            crate::report::numbers::counted(placed.beyond_window, "chain"),
+            counted(placed.beyond_window, "chain"),
             thousands(window_tokens)
         )
     })

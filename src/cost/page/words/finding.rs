@@ -3,10 +3,13 @@
 use crate::cost::findings::FindingBasis;
 use crate::cost::findings::search::{BillFinding, FindingPart, FindingScope};
 use crate::cost::page::words::{StandingSetting, Telling};
-use crate::report::numbers::{counted, percent, thousands, usd};
+use crate::report::numbers::{counted, lasting, percent, usd};
 
 /// Before the interval of what is told as "at most": it is about the same bound elsewhere, and goes beyond the one here.
-pub(super) const IN_OTHERS: &str = "in other sessions like these at most";
+const IN_OTHERS: &str = "in other sessions like these at most";
+
+/// The same of money: the interval is one of shares, and of the bill here.
+pub(super) const SAME_BILL: &str = "of the same bill in other sessions like these at most";
 
 /// A finding, part by part.
 pub struct ToldFinding {
@@ -41,7 +44,7 @@ impl Telling<'_> {
     /// What it costs, where it holds, and what it breaks.
     fn holds(&self, finding: &BillFinding) -> String {
         let waits = finding.waited.as_ref().map_or_else(String::new, |time| {
-            format!("{} of waiting, {} a day with requests; ", lasting(time.seconds), lasting(time.seconds_a_day))
+            format!("{} of waiting, {} a day with requests; ", of_seconds(time.seconds), of_seconds(time.seconds_a_day))
         });
         let costs = if is_money(finding) {
             let (at_most, of) = match finding.basis {
@@ -61,7 +64,7 @@ impl Telling<'_> {
     /// What it would save, of time and of money.
     fn effect(&self, finding: &BillFinding) -> String {
         let time = finding.waited.as_ref().map(|time| {
-            let [all, lower, upper] = [time.seconds_a_day, time.lower, time.upper].map(lasting);
+            let [all, lower, upper] = [time.seconds_a_day, time.lower, time.upper].map(of_seconds);
             format!("at most {all} a day with requests here ({IN_OTHERS} [{lower} … {upper}])")
         });
         let interval = self.interval(finding, (finding.lower_usd, finding.upper_usd), finding.before_usd);
@@ -72,7 +75,7 @@ impl Telling<'_> {
             }
             FindingBasis::Billed | FindingBasis::Shared | FindingBasis::Priced => {
                 let basis = if finding.basis == FindingBasis::Priced { "at list prices" } else { "on the bill" };
-                let interval = interval.map(|interval| format!(" ({IN_OTHERS} {interval})"));
+                let interval = interval.map(|interval| format!(" ({SAME_BILL} {interval})"));
                 (format!("at most {} here", usd(finding.saved_usd)), interval, basis)
             }
         };
@@ -198,14 +201,8 @@ fn is_money(finding: &BillFinding) -> bool {
     finding.waited.is_none() || usd(finding.saved_usd) != usd(0.0)
 }
 
-/// "41 s", "20 min 29 s", "3 h 5 min"
-fn lasting(seconds: f64) -> String {
-    let seconds = seconds.round().max(0.0) as u64;
-    match (seconds / 3_600, seconds / 60 % 60, seconds % 60) {
-        (0, 0, seconds) => format!("{seconds} s"),
-        (0, minutes, seconds) => format!("{minutes} min {seconds} s"),
-        (hours, minutes, _) => format!("{} h {minutes} min", thousands(hours)),
-    }
+fn of_seconds(seconds: f64) -> String {
+    lasting((1_000.0 * seconds).round() as i64)
 }
 
 /// "62 %", "all of it", "nearly all of it"

@@ -11,7 +11,7 @@ use crate::cost::findings::losers::Loser;
 use crate::cost::findings::search::BillFinding;
 use crate::cost::findings::thresholds::FindingThresholds;
 use crate::cost::page::spent::Amount;
-use crate::cost::page::words::finding::IN_OTHERS;
+use crate::cost::page::words::finding::SAME_BILL;
 use crate::cost::page::{Page, PageNames};
 use crate::report::numbers::{counted, percent, thousands, usd};
 
@@ -89,9 +89,10 @@ impl Telling<'_> {
             }
             Some((first, last)) => {
                 let span = spent.span_days.max(0).unsigned_abs();
-                let all = counted(self.days.max(0).unsigned_abs(), "day");
-                // A month is reckoned from all of them: days without a request count as well.
-                let of = (self.days > spent.span_days).then(|| format!(" ({} of {all})", thousands(span)));
+                let all = self.days.max(0).unsigned_abs();
+                // Days without a request count as well.
+                let of = (self.days > spent.span_days)
+                    .then(|| format!(" ({}, of {} looked at)", counted(span, "day"), thousands(all)));
                 match first == last {
                     true => format!("on {first}{}", of.unwrap_or_default()),
                     false => {
@@ -130,7 +131,7 @@ impl Telling<'_> {
         let line = |finding: &BillFinding| {
             let month = self.a_month(finding.saved_usd).map(|month| format!(", {month}")).unwrap_or_default();
             let interval = self.interval(finding, (finding.lower_usd, finding.upper_usd), finding.before_usd);
-            let interval = interval.map(|interval| format!(" ({IN_OTHERS} {interval})")).unwrap_or_default();
+            let interval = interval.map(|interval| format!(" ({SAME_BILL} {interval})")).unwrap_or_default();
             let (saved, place) = (usd(finding.saved_usd), self.place(finding));
             let line = format!("{}: at most {saved}{month}{interval}, {place}; {}", finding.what, finding.advice);
             (line, self.evidence(finding))
@@ -138,10 +139,13 @@ impl Telling<'_> {
         self.told_unsettable().map(line).collect()
     }
 
+    fn unsettable(&self) -> impl Iterator<Item = &BillFinding> {
+        self.page.findings.iter().filter(|finding| !finding.is_actionable)
+    }
+
     /// Of these, the ones that are told.
     fn told_unsettable(&self) -> impl Iterator<Item = &BillFinding> {
-        let unsettable = self.page.findings.iter().filter(|finding| !finding.is_actionable);
-        unsettable.take(self.top.unwrap_or(self.thresholds.nothing_to_set_max))
+        self.unsettable().take(self.top.unwrap_or(self.thresholds.nothing_to_set_max))
     }
 
     /// How often the intervals of the page hold, where some are over few sessions: those of a part, or of subagents, are over fewer
@@ -228,10 +232,20 @@ impl Telling<'_> {
         lines.into_iter().chain(losers).collect()
     }
 
+    /// How much of each list there is no room for.
+    fn left_out(&self) -> Option<String> {
+        let lists = [
+            ("findings", self.findings().count(), self.actionable().count()),
+            ("that no setting stops", self.told_unsettable().count(), self.unsettable().count()),
+            ("not worth it", self.told_losers().count(), self.page.not_worth.len()),
+        ];
+        let cut = lists.into_iter().filter(|(_, told, all)| told < all);
+        let cut: Vec<String> = cut.map(|(name, told, all)| format!("{} of {all} {name}", all - told)).collect();
+        (!cut.is_empty()).then(|| format!("Left out: {} (--all shows them).", cut.join(", ")))
+    }
+
     /// What is to be kept in mind of the findings: those that there is no room for, and how those that are told go together.
     pub fn reminders(&self) -> Vec<String> {
-        let hidden = self.actionable().skip(self.findings_max()).count();
-        let hidden = (hidden > 0).then(|| format!("{hidden} more with --all."));
         let overlap = self.findings().nth(1).map(|_| "Findings overlap: their savings do not add up.".to_owned());
         // What is only priced, is done already, or stands behind something else, is not written.
         let is_written = |finding: &&BillFinding| {
@@ -264,7 +278,7 @@ impl Telling<'_> {
                  effects above are of all sessions of the page), and {so}{part}"
             )
         });
-        hidden.into_iter().chain(overlap).chain(setting).collect()
+        self.left_out().into_iter().chain(overlap).chain(setting).collect()
     }
 
     /// Why no finding is told.
