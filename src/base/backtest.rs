@@ -11,7 +11,7 @@ use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
 use crate::base::bootstrap::{Resampling, SessionTrials, TAIL, below, interval};
-use crate::base::numbers::{DAY_MS, WEEK_MS};
+use crate::base::numbers::{DAY_MS, WEEK_MS, counted, thousands};
 use crate::base::stats::{Share, TargetFigure, TargetVerdict, wilson};
 
 /// The part of `rules/backtest.toml` that says where to cut and when to believe.
@@ -154,6 +154,15 @@ impl PromiseCoverage {
         Share::new(sum(|week| week.held), sum(|week| week.judged))
     }
 
+    /// "289 of 298 bounds (29 different)": what held of all that was judged, and of how many things that was.
+    pub fn tally(&self) -> String {
+        let Share { k, n, .. } = self.share();
+        let unit = self.unit.as_str();
+        let judged = unit.strip_suffix('s').map_or_else(|| format!("{} {unit}", thousands(n)), |one| counted(n, one));
+        let held = if n == 0 { judged } else { format!("{} of {judged}", thousands(k)) };
+        if self.distinct == n { held } else { format!("{held} ({} different)", thousands(self.distinct)) }
+    }
+
     /// Whether it keeps its promise, give or take the tolerance.
     pub fn verdict(&self) -> TargetVerdict {
         let Some(ends) = self.interval else { return TargetVerdict::NotApplicable };
@@ -170,17 +179,25 @@ impl PromiseCoverage {
         }
     }
 
+    /// Whether it passes although surely less than what was promised held, or of a share that was to be met, more.
+    pub fn passes_by_tolerance(&self) -> bool {
+        let promised = self.promise.share();
+        let is_met = |(lower, upper): (f64, f64)| {
+            promised <= upper && (lower <= promised || matches!(self.promise, Promise::AtLeast(_)))
+        };
+        self.verdict() == TargetVerdict::Pass && !self.interval.is_some_and(is_met)
+    }
+
     /// Why nothing may be proposed from it; none unless it surely breaks its promise.
     pub fn broken(&self) -> Option<String> {
         let percent = |share: f64| 100.0 * share;
         (self.verdict() == TargetVerdict::Fail).then(|| {
             format!(
-                "{} do not hold on later sessions: {:.1} % of {} {} in {} weeks, {:.1} % promised (`devboy tune backtest`)",
+                "{} do not hold on later sessions: {:.1} %, {}, in {}, {:.1} % promised (`devboy tune backtest`)",
                 self.statistic,
                 percent(self.share().value()),
-                self.distinct,
-                self.unit,
-                self.weeks.len(),
+                self.tally(),
+                counted(self.weeks.len() as u64, "week"),
                 percent(self.promise.share()),
             )
         })

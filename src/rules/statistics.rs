@@ -90,30 +90,35 @@ pub fn table(rows: &[PromiseCoverage]) -> Table {
         .number("promised", |row| promised(row.promise))
         .number("held", |row| known(row.share().known(), |share| percent(share.value())))
         .number("95 %", |row| known(row.interval, |(low, high)| format!("{}–{}", percent(low), percent(high))))
-        .number("of", |row| of(row.distinct, &row.unit))
+        .text("held of judged", |row| row.tally())
         .number("weeks", |row| row.weeks.len().to_string())
         .text("judged from", |row| known(row.weeks.first(), |week| date(week.week_ms)))
         .text("verdict", |row| row.verdict().into_str().to_owned())
         .table()
 }
 
-/// "1 forecast", "2 forecasts"
-fn of(count: u64, unit: &str) -> String {
-    unit.strip_suffix('s').map_or_else(|| format!("{} {unit}", thousands(count)), |one| counted(count, one))
-}
-
 /// How many promises were kept, and which were broken.
-pub fn answer(rows: &[PromiseCoverage]) -> String {
+pub fn answer(rows: &[PromiseCoverage], tolerance: f64) -> String {
     let of = |verdict| rows.iter().filter(move |row| row.verdict() == verdict);
-    let broken: Vec<&str> = of(TargetVerdict::Fail).map(|row| row.statistic.as_str()).collect();
+    let [broken, kept, open, unjudged] =
+        [TargetVerdict::Fail, TargetVerdict::Pass, TargetVerdict::Open, TargetVerdict::NotApplicable]
+            .map(|verdict| of(verdict).map(|row| row.statistic.as_str()).collect::<Vec<&str>>());
+    let all = counted(rows.len() as u64, "promise");
+    if unjudged.len() == rows.len() {
+        return format!("None of {all} could be judged yet: too little came before, or after, any week.");
+    }
+    let count = |names: &[&str]| thousands(names.len() as u64);
     let broken =
         if broken.is_empty() { "none was broken".to_owned() } else { format!("broken: {}", broken.join(", ")) };
-    let [kept, open] = [TargetVerdict::Pass, TargetVerdict::Open].map(|verdict| of(verdict).count() as u64);
-    let judged = counted(rows.len() as u64, "promise");
+    let short: Vec<&str> =
+        rows.iter().filter(|row| row.passes_by_tolerance()).map(|row| row.statistic.as_str()).collect();
+    let short = if short.is_empty() { String::new() } else { format!(" (not in full: {})", short.join(", ")) };
+    let unjudged = if unjudged.is_empty() { String::new() } else { format!(", not judged yet {}", count(&unjudged)) };
     format!(
-        "Of {judged} {broken}; surely kept {}, open (too little came after to tell) {}.",
-        thousands(kept),
-        thousands(open)
+        "Of {all} {broken}; kept, give or take {:.0} points, {}{short}, open (too little came after to tell) {}{unjudged}.",
+        100.0 * tolerance,
+        count(&kept),
+        count(&open)
     )
 }
 

@@ -12,6 +12,7 @@ use crate::base::significance::{quantile_above, t_above, upper_tail};
 use crate::base::stats::{Clustered, TargetVerdict, wilson};
 use crate::mine::follow_ups::FollowUps;
 use crate::mine::sizes::SizesBySession;
+use crate::report::table::TableFormat;
 use crate::rules::statistics;
 use crate::telemetry::log::EventLog;
 
@@ -185,6 +186,58 @@ fn coverage_passes_fails_or_stays_open_by_its_whole_interval() {
     assert_eq!(verdict(Promise::About(0.5), &|_| 19), (TargetVerdict::Fail, true), "too wide is not right either");
     let nothing = PromiseCoverage::of(("x", "things"), least, &cuts, &backtest(), &|_| Vec::new());
     assert_eq!((nothing.verdict(), nothing.broken()), (TargetVerdict::NotApplicable, None));
+}
+
+/// A row of one thing a week, with how many of 200 judgements held in it.
+fn judged(statistic: &str, promise: Promise, held: &(dyn Fn(i64) -> u64 + Sync), weeks: i64) -> PromiseCoverage {
+    let cuts: Vec<SessionSplit> = (0..weeks).map(|week| SessionSplit { week_ms: week, known: 1 }).collect();
+    PromiseCoverage::of((statistic, "things"), promise, &cuts, &backtest(), &|cut| {
+        vec![(cut.week_ms as u64 % 10, (held(cut.week_ms), 200))]
+    })
+}
+
+#[test]
+fn a_percentage_stands_beside_what_it_is_a_percentage_of() {
+    let row = judged("sizes", Promise::AtLeast(0.9), &|_| 190, 30);
+    assert_eq!(row.tally(), "5,700 of 6,000 things (2,000 different)");
+    let mut out = Vec::new();
+    statistics::table(&[row]).write(&mut out, TableFormat::Table, None).unwrap();
+    let out = String::from_utf8(out).unwrap();
+    assert!(out.contains(" 95.0 % ") && out.contains("5,700 of 6,000 things (2,000 different)"), "{out}");
+    // Whatever was judged once needs no second count, and one of one is in the singular.
+    assert_eq!(judged("sizes", Promise::AtLeast(0.9), &|_| 190, 5).tally(), "950 of 1,000 things");
+    assert_eq!(judged("sizes", Promise::AtLeast(0.9), &|_| 190, 0).tally(), "0 things");
+    let broken = judged("sizes", Promise::AtLeast(0.9), &|_| 160, 30).broken().unwrap();
+    assert!(
+        broken.contains("80.0 %, 4,800 of 6,000 things (2,000 different), in 30 weeks, 90.0 % promised"),
+        "{broken}"
+    );
+}
+
+#[test]
+fn the_first_line_of_the_backtest_counts_every_promise_once() {
+    let least = Promise::AtLeast(0.99);
+    let in_full = judged("in full", least, &|week| 199 + week as u64 % 2, 30);
+    let short = judged("short", least, &|week| 195 + week as u64 % 2, 30);
+    assert_eq!((short.verdict(), short.passes_by_tolerance()), (TargetVerdict::Pass, true), "{short:?}");
+    assert_eq!((in_full.verdict(), in_full.passes_by_tolerance()), (TargetVerdict::Pass, false));
+    let broken = judged("broken", least, &|_| 100, 30);
+    let open = judged("open", least, &|_| 200, 1);
+    let nothing = judged("nothing", least, &|_| 0, 0);
+    let said = |rows: &[&PromiseCoverage]| {
+        statistics::answer(&rows.iter().map(|row| (*row).clone()).collect::<Vec<_>>(), 0.03)
+    };
+    assert_eq!(
+        said(&[&in_full, &short, &broken, &open, &nothing]),
+        "Of 5 promises broken: broken; kept, give or take 3 points, 2 (not in full: short), open (too little came after to \
+         tell) 1, not judged yet 1."
+    );
+    assert_eq!(
+        said(&[&in_full, &open]),
+        "Of 2 promises none was broken; kept, give or take 3 points, 1, open (too little came after to tell) 1."
+    );
+    let none = "None of 2 promises could be judged yet: too little came before, or after, any week.";
+    assert_eq!(said(&[&nothing, &nothing]), none);
 }
 
 #[test]

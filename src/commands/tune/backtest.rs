@@ -104,7 +104,7 @@ fn show(
         let own = json!({ "statistics": statistics::json(rows) });
         return args.asked.output.write_json("tune backtest", responses.fields(own), context);
     }
-    tell_first(&args.asked.output, &statistics::answer(rows), true, context)?;
+    tell_first(&args.asked.output, &statistics::answer(rows, tolerance), true, context)?;
     responses.tell(&args.asked.output, context)?;
     statistics::table(rows).write(context.out, form, context.width)?;
     statistics::notes(tolerance).iter().try_for_each(|note| context.note(args.asked.output.quiet, note))
