@@ -3,10 +3,12 @@
 use serde::Deserialize;
 use toml_edit::Value;
 
+use crate::base::backtest::over_clusters;
+use crate::base::bootstrap::Resampling;
 use crate::base::error::Result;
 use crate::base::key_path::KeyPath;
-use crate::base::numbers::counted;
-use crate::base::stats::Share;
+use crate::base::numbers::{counted, thousands};
+use crate::base::stats::{SessionUse, Share};
 use crate::rules::proposal::unpinned;
 use crate::rules::{Rule, RuleFacts, RuleThresholds, Speaks};
 use crate::settings::View;
@@ -26,6 +28,7 @@ pub static RULE: Rule = Rule {
 struct Thresholds {
     share_min: f64,
     calls_min: u64,
+    resampling: Resampling,
 }
 
 fn judge(facts: &RuleFacts<'_>, sheet: &RuleThresholds) -> Result<Vec<Finding>> {
@@ -44,13 +47,24 @@ fn judge(facts: &RuleFacts<'_>, sheet: &RuleThresholds) -> Result<Vec<Finding>> 
             Evidence::default(),
         )]);
     };
-    let share = Share::new(calls_of(class), total);
-    let of_class = sessions.iter().filter(|session| session.class == class).count();
-    let (calls, all) = (counted(total, "tool call"), counted(sessions.len() as u64, "session"));
-    let counts = format!("{} of {calls} are in {of_class} of {all} classed {class}", share.k);
-    let evidence = Evidence::of(counts, total).with_share(share).by(sheet.cite("share_min"));
+    let is_of_class = |session: &SessionUse| session.class == class;
+    // The class is one of the session, so its calls say it once.
+    let of_sessions: Vec<_> =
+        sessions.iter().map(|session| (if is_of_class(session) { session.calls } else { 0 }, session.calls)).collect();
+    let (lower, upper) = over_clusters(&of_sessions, &thresholds.resampling).unwrap_or((0.0, 1.0));
+    let share = Share { k: calls_of(class), n: total, lower, upper };
+    let of_class = sessions.iter().filter(|session| is_of_class(session)).count() as u64;
+    let counts = format!(
+        "{} of {} are in {} of {} classed {class}",
+        thousands(share.k),
+        counted(total, "tool call"),
+        thousands(of_class),
+        counted(sessions.len() as u64, "session")
+    );
+    let evidence =
+        Evidence::of(counts, sessions.len() as u64).with_share_over_sessions(share).by(sheet.cite("share_min"));
     let verdict = if total < thresholds.calls_min {
-        Verdict::Hold(format!("only {total} tool calls ({})", sheet.cite("calls_min")))
+        Verdict::Hold(format!("only {} ({})", counted(total, "tool call"), sheet.cite("calls_min")))
     } else {
         verdict(facts.current, class, share.value() >= thresholds.share_min)
     };

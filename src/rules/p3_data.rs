@@ -17,7 +17,7 @@ use crate::rules::gate::ProposalGate;
 use crate::rules::responses::Responses;
 use crate::rules::{Rule, RuleFacts, RuleThresholds, Speaks, statistics};
 use crate::settings::annotations::{is_plain_name, split_mcp};
-use crate::settings::finding::{Basis, Delta, Effect, Evidence, Finding, Verdict};
+use crate::settings::finding::{Delta, Effect, Evidence, Finding, Verdict};
 use crate::settings::resolve::templates_of;
 use crate::settings::{Settings, SettingsFile, View};
 
@@ -107,7 +107,7 @@ fn format_finding(
         share: (answers > 0).then_some(share),
         n: answers,
         threshold: Some(sheet.cite("shape_share_min")),
-        basis: Basis::Measured,
+        ..Evidence::default()
     };
     let verdict = match thresholds.format_by_shape.get(shape.into_str()) {
         _ if answers < thresholds.answers_min => {

@@ -93,7 +93,8 @@ fn evidence_words(evidence: &Evidence) -> String {
     }
     let mut words = evidence.counts.clone();
     if let Some(share) = &evidence.share {
-        words += &format!(" = {} ({}, n {})", percent(share.value()), interval_95(*share), thousands(share.n));
+        let n = if evidence.over_sessions { counted(evidence.n, "session") } else { thousands(share.n) };
+        words += &format!(" = {} ({}, n {n})", percent(share.value()), interval_95(*share));
     }
     if let Some(threshold) = &evidence.threshold {
         words += &format!("; {threshold}");

@@ -53,6 +53,8 @@ pub struct Evidence {
     pub share: Option<Share>,
     /// Observations behind the value.
     pub n: u64,
+    /// Whether the interval of the share is over sessions, and these are the observations.
+    pub over_sessions: bool,
     /// The threshold, with its place: "`rules/p1_model.toml:4` asks for share_min = 0.8".
     pub threshold: Option<String>,
     /// Whether the value is *measured* in the logs, *replayed* over them or *shipped* with devboy.
@@ -75,6 +77,12 @@ impl Evidence {
     #[must_use]
     pub fn with_share(self, share: Share) -> Self {
         Self { share: Some(share), ..self }
+    }
+
+    /// The same with a share of what hangs together session by session: the observations are sessions.
+    #[must_use]
+    pub fn with_share_over_sessions(self, share: Share) -> Self {
+        Self { over_sessions: true, ..self.with_share(share) }
     }
 }
 

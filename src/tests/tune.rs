@@ -886,3 +886,22 @@ fn as_many_changes_are_written_as_the_history_lists_and_an_undo_takes_back() {
         assert_eq!(undone["undone"].as_array().unwrap().len() as u64, written);
     }
 }
+
+/// The class is one of the whole session: that all calls of a session have it is seen once.
+#[test]
+fn a_class_of_sessions_is_as_sure_as_there_are_sessions() {
+    let home = Home::new();
+    for number in 0..8 {
+        home.write(&format!(".claude/projects/-home-u-p/s{number}.jsonl"), searching(&format!("s{number}"), 200, 10));
+    }
+    let report = home.json(&with(&["--dry-run"]));
+    let findings = report["findings"].as_array().unwrap();
+    let evidence = &findings.iter().find(|finding| finding["rule"] == "P2").unwrap()["evidence"];
+    let calls = evidence["interval"]["n"].as_u64().unwrap();
+    assert!(calls > 1_000 && evidence["n"] == 8, "{evidence}");
+    assert_eq!(evidence["interval"]["value"], 1.0, "{evidence}");
+    // Eight of eight are no more than two in three at least.
+    assert!(evidence["interval"]["lower"].as_f64().unwrap() < 0.7, "{evidence}");
+    let told = home.run(&with(&["--dry-run", "--explain"])).out;
+    assert!(told.contains(" are in 8 of 8 sessions classed ") && told.contains(" %, n 8 sessions)"), "{told}");
+}
