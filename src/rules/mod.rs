@@ -39,7 +39,7 @@ use toml_edit::Value;
 
 use crate::base::backtest::PromiseCoverage;
 use crate::base::data::{Data, DataFile};
-use crate::base::error::Result;
+use crate::base::error::{Error, Result};
 use crate::base::key_path::KeyPath;
 use crate::base::names::Names;
 use crate::base::stats::{FollowUpCount, ModelUse, SessionUse, ToolStats};
@@ -240,15 +240,29 @@ pub struct DocumentedRule {
     pub sheet: DataFile,
 }
 
-/// All rules in words.
-pub fn documented(data: &Data) -> Result<Vec<DocumentedRule>> {
+/// All rules in words, or the one that is asked for, in any case.
+pub fn documented(data: &Data, asked: Option<&str>) -> Result<Vec<DocumentedRule>> {
     let of_pipeline = REGISTER.iter().map(|rule| (rule.id, rule.file, rule.summary));
     let of_client = claude::REGISTER.iter().map(|rule| (rule.id, rule.file, rule.summary));
+    let all: Vec<_> = of_pipeline.chain(of_client).collect();
+    let is_asked = |id: &str| asked.is_none_or(|asked| asked.eq_ignore_ascii_case(id));
+    if let (Some(asked), false) = (asked, all.iter().any(|(id, ..)| is_asked(id))) {
+        let ids: Vec<&str> = all.iter().map(|(id, ..)| *id).collect();
+        return Err(Error::usage(format!("no rule {asked:?}")).hint(format!("one of {}", ids.join(", "))));
+    }
     let rule = |(id, name, summary): (_, &'static str, _)| {
         let RuleThresholds(sheet) = RuleThresholds::of(name, data)?;
         Ok(DocumentedRule { id, name, summary, docs: Data::rule_page(name)?.trim(), sheet })
     };
-    of_pipeline.chain(of_client).map(rule).collect()
+    all.into_iter().filter(|(id, ..)| is_asked(id)).map(rule).collect()
+}
+
+impl DocumentedRule {
+    /// Its section of the documentation.
+    pub fn section(&self) -> String {
+        let Self { id, name, summary, docs, sheet: DataFile { place, text } } = self;
+        format!("## {id} {name}\n\n{summary}\n\n{docs}\n\n### Numbers (`{place}`)\n\n```toml\n{}\n```\n", text.trim())
+    }
 }
 
 /// The documentation of all rules, generated from the rules themselves.
@@ -257,9 +271,8 @@ pub fn documentation(data: &Data) -> Result<String> {
         "# Rules\n\nPrinted by `devboy tune rules`. The numbers stand in `rules/`, each with its reason; \
          `--rules-dir DIR` reads them from elsewhere.\n",
     );
-    for DocumentedRule { id, name, summary, docs, sheet: DataFile { place, text } } in documented(data)? {
-        out += &format!("\n## {id} {name}\n\n{summary}\n\n{docs}\n");
-        out += &format!("\n### Numbers (`{place}`)\n\n```toml\n{}\n```\n", text.trim());
+    for rule in documented(data, None)? {
+        out += &format!("\n{}", rule.section());
     }
     out += &report::documentation(data)?;
     Ok(out)

@@ -161,6 +161,23 @@ fn the_rules_page_is_what_the_program_prints() {
     assert!(rules > 10);
 }
 
+#[test]
+fn one_rule_is_printed_by_its_id() {
+    let page = std::fs::read_to_string(root().join("docs/rules.md")).unwrap();
+    let one = Home::new().run(&["tune", "rules", "s3"]);
+    assert!(one.exit == Exit::Done && one.out.starts_with("## S3 ") && page.contains(&one.out), "{}", one.out);
+    assert_eq!(one.out.matches("\n## ").count(), 0, "{}", one.out);
+    let json = Home::new().json(&["tune", "rules", "S3"]);
+    assert_eq!((json["rules"].as_array().unwrap().len(), &json["rules"][0]["id"]), (1, &"S3".into()));
+    let none = Home::new().run(&["tune", "rules", "S33"]);
+    assert!(none.exit != Exit::Done && none.out.is_empty(), "{}", none.out);
+    assert!(
+        none.err.contains("no rule \"S33\"") && none.err.contains("P1, P2, ") && none.err.contains("S8"),
+        "{}",
+        none.err
+    );
+}
+
 /// Every `devboy …` line in a code block of the documentation parses as a command line.
 #[test]
 fn quoted_commands_exist() {
