@@ -63,7 +63,7 @@ fn line(finding: &Finding) -> Option<String> {
         Verdict::Hold(reason) => Some(format!("R7 hold: [tools.\"{subject}\"] {reason}  ({rates})")),
         Verdict::Skip(reason) if reason.starts_with(ENABLED) => Some(format!("R7 ok: {reason}")),
         Verdict::Skip(reason) if subject == EVERYTHING => Some(format!("R7 skip: {reason}")),
-        Verdict::Wait { .. } | Verdict::Skip(_) | Verdict::Hint(_) => None,
+        Verdict::Wait { .. } | Verdict::TakenBack { .. } | Verdict::Skip(_) | Verdict::Hint(_) => None,
     }
 }
 

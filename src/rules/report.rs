@@ -42,9 +42,10 @@ fn told(finding: &Finding, explain: bool) -> Option<(String, String)> {
         }
         Verdict::Wait { setting, update } => format!("{rule} {setting} pays here, but {update}"),
         Verdict::Hold(reason) if explain => format!("{rule} hold {subject}: {reason}"),
+        Verdict::TakenBack { key, words } if explain => format!("{rule} hold {subject}: `{key}` {words}"),
         Verdict::Skip(reason) if explain => format!("{rule} skip {subject}: {reason}"),
         Verdict::Hint(words) => format!("{rule} hint {subject}: {words}"),
-        Verdict::Hold(_) | Verdict::Skip(_) => return None,
+        Verdict::Hold(_) | Verdict::TakenBack { .. } | Verdict::Skip(_) => return None,
     };
     let effect = effect_of(finding).map(|effect| format!("\neffect: {effect}"));
     Some((what, evidence_words(evidence) + &effect.unwrap_or_default()))
@@ -233,6 +234,7 @@ fn finding_json(finding: &Finding) -> Value {
         }),
         Verdict::Hold(reason) => json!({ "verdict": "hold", "reason": reason }),
         Verdict::Wait { setting, update } => json!({ "verdict": "hold", "reason": update, "pays": setting }),
+        Verdict::TakenBack { key, words } => json!({ "verdict": "hold", "reason": format!("`{key}` {words}") }),
         Verdict::Skip(reason) => json!({ "verdict": "skip", "reason": reason }),
         Verdict::Hint(words) => json!({ "verdict": "hint", "hint": words }),
     };

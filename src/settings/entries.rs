@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::{Deserialize, Serialize};
 
 use crate::base::id::Id;
+use crate::base::numbers::date;
 use crate::logs::trace::Millis;
 use crate::settings::finding::{Effect, Finding};
 
@@ -348,6 +349,11 @@ impl EntryStanding {
 pub const CLAUDE_SETTINGS: &str = "claude-settings";
 
 impl JournalEntry {
+    /// What there is to say of what this undo took back: "was taken back on 2026-01-02: `devboy tune undo ID` sets it again".
+    pub fn taken_back_words(&self) -> String {
+        format!("was taken back on {}: `devboy tune undo {}` sets it again", date(self.at_ms), self.id)
+    }
+
     /// Whether it is about settings of Claude Code.
     pub fn is_about_claude(&self) -> bool {
         self.target.as_deref() == Some(CLAUDE_SETTINGS)

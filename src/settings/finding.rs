@@ -38,6 +38,12 @@ pub enum Verdict {
         setting: String,
         update: String,
     },
+    /// It pays, but somebody took it back.
+    TakenBack {
+        key: String,
+        /// "was taken back on …", and what sets it again.
+        words: String,
+    },
     /// Nothing to judge here.
     Skip(String),
     /// Something to know that is never written: nobody can say what it would bring.
@@ -124,7 +130,11 @@ impl Finding {
     pub fn proposed(&self) -> Option<&Delta> {
         match &self.verdict {
             Verdict::Propose(delta) => Some(delta),
-            Verdict::Hold(_) | Verdict::Wait { .. } | Verdict::Skip(_) | Verdict::Hint(_) => None,
+            Verdict::Hold(_)
+            | Verdict::Wait { .. }
+            | Verdict::TakenBack { .. }
+            | Verdict::Skip(_)
+            | Verdict::Hint(_) => None,
         }
     }
 }

@@ -493,9 +493,18 @@ fn what_was_taken_back_is_not_proposed_again_until_somebody_asks_for_it() {
     let held = finding(&home, "S1", subject, &[]);
     assert!(held["verdict"] == "hold" && held["reason"].as_str().unwrap().contains("was taken back on"), "{held:#}");
     assert_eq!(home.run(&[&TUNE[..], &["--check"]].concat()).exit, Exit::Done);
+    // The first line says so, and a page that finds the same does not advise it as if it were new.
+    let answer = home.run(&TUNE).out;
+    let words = held["reason"].as_str().unwrap().strip_prefix("`promptCacheTtl` ").unwrap().to_owned();
+    let why = format!("settings.json: what pays here (promptCacheTtl) {words}; ");
+    assert!(answer.starts_with("Nothing to change in ") && answer.contains(&why), "{answer}");
+    let page = home.run(&["report"]).out;
+    assert!(page.contains(&format!("promptCacheTtl {words}; effect: ")), "{page}");
+    assert!(!page.contains("without --dry-run it writes"), "{page}");
     // Set by hand since, it is judged like any other value.
     fs::write(&path, "{\"promptCacheTtl\": \"5m\"}").unwrap();
     assert_eq!(finding(&home, "S1", subject, &[])["verdict"], "propose");
+    assert!(!home.run(&["report"]).out.contains("was taken back on"));
     fs::write(&path, "{}\n").unwrap();
     let undo = home.json(&["tune", "history"])["entries"][1]["id"].as_str().unwrap().to_owned();
     assert!(held["reason"].as_str().unwrap().ends_with(&format!("`devboy tune undo {undo}` sets it again")));

@@ -94,7 +94,7 @@ fn reason(rule: &str, observed: &Observed, text: &str) -> String {
         Verdict::Hold(reason) => format!("hold {reason}"),
         Verdict::Skip(reason) => format!("skip {reason}"),
         Verdict::Hint(words) => format!("hint {words}"),
-        Verdict::Wait { .. } => "wait".to_owned(),
+        Verdict::Wait { .. } | Verdict::TakenBack { .. } => "wait".to_owned(),
     }
 }
 

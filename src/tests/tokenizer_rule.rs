@@ -69,7 +69,7 @@ fn reason(row: FamilyRatio, text: &str) -> String {
         Verdict::Hold(reason) => format!("hold {reason}"),
         Verdict::Skip(reason) => format!("skip {reason}"),
         Verdict::Hint(words) => format!("hint {words}"),
-        Verdict::Wait { .. } => "wait".to_owned(),
+        Verdict::Wait { .. } | Verdict::TakenBack { .. } => "wait".to_owned(),
     }
 }
 

@@ -8,6 +8,7 @@ use crate::base::error::Result;
 use crate::base::id::{Id, IdSet};
 use crate::base::key_path::KeyPath;
 use crate::base::visible::Shown as _;
+use crate::commands::config::config_path;
 use crate::cost::findings::levers::Assignment;
 use crate::cost::findings::search::{BillFinding, FindingScope};
 use crate::cost::page::words::StandingSetting;
@@ -15,8 +16,11 @@ use crate::cost::page::{Page, PageNames};
 use crate::frames::input::Input;
 use crate::report::sharing::without_paths;
 use crate::rules::claude::{HeldLever, held};
+use crate::settings::claude::file::name_of;
 use crate::settings::claude::layers::{ClaudePlaces, SettingsLayers, place_of_project};
 use crate::settings::claude::levers::{Lever, Levers, SettingsScope};
+use crate::settings::claude::reversal::journal_of_all;
+use crate::settings::entries::Journal;
 use crate::shell::context::Context;
 use crate::whatif::client::thresholds::{Versions, known};
 
@@ -39,13 +43,19 @@ pub fn of(
         let within = places.iter().filter_map(within).collect();
         homes.push(PageSettings { page, levers: &levers, within, user, places: &places, is_alone, names });
     }
+    let journal = config_path(None, context).and_then(|config| journal_of_all(&config)).unwrap_or_default();
     let mut standing = BTreeMap::new();
     for finding in &page.findings {
         let stands = homes.iter().map(|settings| settings.stands(finding)).collect::<Result<Vec<_>>>()?;
         // What is done in one directory is not done in another one.
         let is_open = |stands: &Option<StandingSetting>| !matches!(stands, Some(StandingSetting::Same { .. }));
         let place = stands.iter().position(is_open).unwrap_or_default();
-        if let Some(mut stands) = stands.into_iter().nth(place).flatten() {
+        let stands = stands.into_iter().nth(place).flatten();
+        let stands = match homes.first().filter(|_| place == 0) {
+            Some(settings) => settings.taken_back(finding, &journal).or(stands),
+            None => stands,
+        };
+        if let Some(mut stands) = stands {
             if let (true, StandingSetting::Off { words, .. } | StandingSetting::Other(words)) = (is_shared, &mut stands)
             {
                 *words = without_paths(words).into_owned();
@@ -126,6 +136,23 @@ impl PageSettings<'_> {
             Some((project, layers, there)) => self.beside(finding, user, (project, layers, there)),
             None => Ok(user),
         }
+    }
+
+    /// That a finding about all projects would have set what was set before and taken back; none if it was not, or is no longer
+    /// as it was before.
+    fn taken_back(&self, finding: &BillFinding, journal: &Journal) -> Option<StandingSetting> {
+        let asked = sets(finding).iter().filter(|_| finding.project().is_none() && finding.spared_by.is_empty());
+        let levers = asked.filter_map(|set| self.levers.named(&set.lever));
+        // Also by the name that the lever has for other clients.
+        let mut keys = levers.flat_map(|lever| {
+            keys(finding, lever).into_iter().chain(self.levers.deciding(lever).filter_map(|one| one.key(None)))
+        });
+        let journal = journal.clone().about(&name_of(&self.user.file.path));
+        keys.find_map(|key| {
+            let now = self.user.value(&key).ok()?.as_ref().map(Value::to_string);
+            let undo = journal.taken_back(&key.to_string(), now.as_deref())?;
+            Some(StandingSetting::TakenBack(format!("{key} {}", undo.taken_back_words())))
+        })
     }
 
     /// What is told of the user's settings where something else holds in a project.

@@ -155,14 +155,32 @@ fn answer(args: &Args, found: &SettingsStudy) -> String {
         _ => None,
     });
     let waiting = waiting.collect::<Vec<_>>().join(", ");
+    let taken_back = taken_back(all);
     let is_judged = all.iter().any(|finding| finding.forecast.is_some());
     let why = match waiting.as_str() {
+        "" if !taken_back.is_empty() => format!("what pays here {taken_back}"),
         "" if study.sessions.is_empty() => "there is no session to choose values by".to_owned(),
         "" if is_judged => "no setting is cheaper beyond chance and the simulation's error".to_owned(),
         "" => "each setting is set already, or there is too little to judge it by".to_owned(),
-        waiting => format!("what pays here waits for an update of Claude Code: {waiting}"),
+        waiting if taken_back.is_empty() => format!("what pays here waits for an update of Claude Code: {waiting}"),
+        waiting => {
+            format!("what pays here waits for an update of Claude Code ({waiting}), or {taken_back}")
+        }
     };
     format!("Nothing to change in {path}: {why}{aside}.")
+}
+
+/// "(a, b) was taken back on …: `devboy tune undo ID` sets it again", undo by undo; nothing where nothing was.
+fn taken_back(findings: &[Finding]) -> String {
+    let mut undos: Vec<(&str, Vec<&str>)> = Vec::new();
+    for finding in findings {
+        let Verdict::TakenBack { key, words } = &finding.verdict else { continue };
+        match undos.iter_mut().find(|(undo, _)| undo == words) {
+            Some((_, keys)) => keys.push(key),
+            None => undos.push((words, vec![key])),
+        }
+    }
+    undos.iter().map(|(words, keys)| format!("({}) {words}", keys.join(", "))).collect::<Vec<_>>().join(", and ")
 }
 
 fn show(args: &Args, context: &mut Context<'_>, found: &SettingsStudy, input: &Input) -> Result<()> {

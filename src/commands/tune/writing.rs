@@ -128,7 +128,8 @@ pub fn conclude(
 
 /// How many proposals were held, if that was not printed.
 pub fn aside(is_explained: bool, findings: &[Finding]) -> String {
-    let held = findings.iter().filter(|finding| matches!(finding.verdict, Verdict::Hold(_))).count() as u64;
+    let is_held = |finding: &&Finding| matches!(finding.verdict, Verdict::Hold(_) | Verdict::TakenBack { .. });
+    let held = findings.iter().filter(is_held).count() as u64;
     if held > 0 && !is_explained { format!("; {} not proposed, see --explain", thousands(held)) } else { String::new() }
 }
 

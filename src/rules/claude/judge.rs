@@ -10,12 +10,12 @@ use crate::base::bootstrap::{Resampling, stretch};
 use crate::base::error::Result;
 use crate::base::id::Id;
 use crate::base::key_path::KeyPath;
-use crate::base::numbers::{counted, date, signed};
+use crate::base::numbers::{counted, signed};
 use crate::rules::RuleThresholds;
 use crate::rules::claude::SettingsFacts;
 use crate::settings::claude::layers::SettingsLayers;
 use crate::settings::claude::levers::{Lever, Levers};
-use crate::settings::entries::{BillForecast, JournalEntry};
+use crate::settings::entries::BillForecast;
 use crate::settings::finding::{Delta, Evidence, Finding, Verdict};
 use crate::whatif::client::thresholds::{deciding, known};
 use crate::whatif::client::{KeptSides, LeverPart, LeverStudy, LeverValue, Trial};
@@ -178,12 +178,9 @@ pub fn judge(facts: &SettingsFacts<'_>, sheet: &RuleThresholds, question: &Quest
     // Also by the name that the lever had for older clients.
     for key in levers.iter().filter_map(|lever| lever.key(None)) {
         let now = facts.layers.value(&key)?.as_ref().map(Value::to_string);
-        if let Some(JournalEntry { id, at_ms, .. }) = facts.journal.taken_back(&key.to_string(), now.as_deref()) {
-            let on = date(*at_ms);
-            return Ok(held(
-                format!("`{key}` was taken back on {on}: `devboy tune undo {id}` sets it again"),
-                evidence,
-            ));
+        if let Some(undo) = facts.journal.taken_back(&key.to_string(), now.as_deref()) {
+            let verdict = Verdict::TakenBack { key: key.to_string(), words: undo.taken_back_words() };
+            return Ok(finding(verdict, Some(told), evidence));
         }
     }
     evidence.threshold = Some(sheet.cite("of_bill_percent_min"));

@@ -119,6 +119,7 @@ impl Telling<'_> {
                 let part = format!("which may save part of this already: `{compares}`{there} compares them");
                 format!("{advice}; {words} now, {part}; effect on these logs: {effect}")
             }
+            Some(StandingSetting::TakenBack(words)) => format!("{words}; effect: {effect}"),
             None => format!("{advice}; effect: {effect}"),
         }
     }

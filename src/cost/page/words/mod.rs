@@ -60,6 +60,8 @@ pub enum StandingSetting {
         /// Whether the user can take it away.
         is_own: bool,
     },
+    /// It was set and taken back: what and when, and what sets it again.
+    TakenBack(String),
 }
 
 impl Telling<'_> {
@@ -155,7 +157,8 @@ impl Telling<'_> {
         let has_interval = |finding: &&BillFinding| {
             let has_effect = match self.standing.get(&finding.id) {
                 Some(StandingSetting::Same { .. } | StandingSetting::Off { is_own: false, .. }) => false,
-                Some(StandingSetting::Other(_) | StandingSetting::Off { .. }) | None => true,
+                Some(StandingSetting::Other(_) | StandingSetting::Off { .. } | StandingSetting::TakenBack(_))
+                | None => true,
             };
             let ends = (finding.lower_usd, finding.upper_usd);
             has_effect && self.interval(finding, ends, finding.before_usd).is_some()
@@ -252,7 +255,7 @@ impl Telling<'_> {
             let standing = self.standing.get(&finding.id);
             !finding.sets.is_empty()
                 && finding.basis != FindingBasis::Priced
-                && !matches!(standing, Some(StandingSetting::Same { .. } | StandingSetting::Off { .. }))
+                && matches!(standing, None | Some(StandingSetting::Other(_)))
         };
         let mut settable = self.findings().filter(is_written).peekable();
         let setting = settable.peek().is_some().then(|| {
