@@ -885,6 +885,28 @@ fn what_one_person_sets_for_a_project_reaches_the_whole_repository() {
     }
 }
 
+/// What one person sets for a project lies at the root of the repository, beside what the project sets for everybody who begins there.
+#[test]
+fn below_the_root_of_a_repository_its_own_file_counts() {
+    use crate::settings::claude::layers::{ClaudePlaces, SettingsLayers};
+    use crate::settings::claude::levers::SettingsScope;
+    let home = Home::new();
+    home.write("repo/.git/HEAD", "");
+    home.write("repo/.claude/settings.json", "{\"autoCompactWindow\": 150000}");
+    home.write("repo/sub/.claude/settings.json", "{\"autoCompactWindow\": 200000}");
+    let levers = Levers::load(&Data::default()).unwrap();
+    let window = |at: &str, scope: SettingsScope| {
+        let places = ClaudePlaces { project: Some(home.path(at)), ..ClaudePlaces::default() };
+        let layers = SettingsLayers::load(&places, scope, &places.file(scope).unwrap()).unwrap();
+        layers.resolved(levers.named("autoCompactWindow").unwrap()).unwrap()
+    };
+    for at in ["repo", "repo/sub", "repo/other"] {
+        assert_eq!(window(at, SettingsScope::Local), Some(json!(150_000)), "{at}");
+    }
+    assert_eq!(window("repo/sub", SettingsScope::Project), Some(json!(200_000)));
+    assert_eq!(window("repo/other", SettingsScope::Project), None);
+}
+
 #[test]
 fn a_file_that_cannot_be_understood_or_written_is_left_as_it_is() {
     for (settings, told) in [

@@ -108,6 +108,10 @@ impl SettingsLayers {
             Local => (&[Managed], &[Project, User]),
             Project => (&[Managed, Local], &[User]),
         };
+        // Of a project what holds for most of its sessions, which begin at the root of the repository.
+        let root =
+            ClaudePlaces { project: places.project.as_deref().map(root_of).map(Path::to_owned), ..places.clone() };
+        let places = if scope == Local { &root } else { places };
         let load = |scopes: &[SettingsScope]| {
             let paths = scopes.iter().filter_map(|scope| places.file(*scope).filter(|place| place != path));
             paths.map(|path| ClaudeFile::load(&path)).collect::<Result<Vec<_>>>()
