@@ -39,10 +39,14 @@ pub fn bytes(value: u64) -> String {
     unit.map_or_else(|| format!("{value} B"), |(size, name)| format!("{:.1} {name}", value as f64 / size))
 }
 
-/// "94.9 %"; what rounds to nothing has no sign.
+/// "94.9 %", "−3.0 %"; what rounds to nothing has no sign.
 pub fn percent(share: f64) -> String {
     let text = format!("{:.1} %", 100.0 * share);
-    if text == "-0.0 %" { "0.0 %".to_owned() } else { text }
+    match text.strip_prefix('-') {
+        Some(size @ "0.0 %") => size.to_owned(),
+        Some(size) => format!("−{size}"),
+        None => text,
+    }
 }
 
 /// A part in per cent of its whole; of nothing "n/a".

@@ -127,16 +127,21 @@ fn effect_words(effect: &Effect) -> String {
     format!("in an MCP host {}; bound, in a gateway: {bound} [replayed]", words(effect.host))
 }
 
-/// "12.3 % of the bill of all later sessions saved (95 % interval 8.0 to 15.1 % of main threads in 14 of them; replayed)"
+/// "12.3 % of the bill of the 10 later sessions saved [8.0 … 15.1 %], replayed"; where the interval is about a part of it: "9.1 % of the
+/// bill of all later sessions saved: 12.3 % [8.0 … 15.1 %] of main threads in 14 of them, replayed"
 pub fn brief_words(forecast: &BillForecast) -> String {
-    format!(
-        "{} of the bill of all later sessions saved (95 % interval {:.1} to {:.1} % of {} in {} of them; replayed)",
-        percent(-forecast.of_bill),
-        -100.0 * forecast.upper,
-        -100.0 * forecast.lower,
-        part_words(&forecast.part),
-        thousands(forecast.sessions),
-    )
+    let share = |saved: f64| percent(-saved);
+    let ends = [forecast.upper, forecast.lower].map(share).map(|end| end.trim_end_matches(" %").to_owned());
+    let interval = format!("[{} %]", ends.join(" … "));
+    let of_bill = share(forecast.of_bill);
+    // What is all of the bill, is the same share of it.
+    if forecast.part == "all" && (forecast.change - forecast.of_bill).abs() < 1e-9 {
+        let sessions = counted(forecast.sessions, "later session");
+        return format!("{of_bill} of the bill of the {sessions} saved {interval}, replayed");
+    }
+    let part = format!("{} in {} of them", part_words(&forecast.part), thousands(forecast.sessions));
+    let of_part = share(forecast.change);
+    format!("{of_bill} of the bill of all later sessions saved: {of_part} {interval} of {part}, replayed")
 }
 
 /// Whose requests a part is.

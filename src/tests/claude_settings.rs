@@ -907,6 +907,32 @@ fn below_the_root_of_a_repository_its_own_file_counts() {
     assert_eq!(window("repo/other", SettingsScope::Project), None);
 }
 
+/// What pays is said with the interval of the same share, of the same bill.
+#[test]
+fn the_first_line_names_one_whole() {
+    let home = pausing("");
+    let answer = home.run(&[&TUNE[..], &["--dry-run"]].concat()).out.lines().next().unwrap().to_owned();
+    let effect = finding(&home, "S1", "cache lifetime, main threads", &[])["effect"].clone();
+    let share = |name: &str| format!("{:.1}", -100.0 * effect[name].as_f64().unwrap());
+    let (of_bill, change, ends) = (share("of_bill"), share("change"), [share("upper"), share("lower")].join(" … "));
+    let part = format!("{change} % [{ends} %] of main threads in {} of them, replayed", effect["sessions"]);
+    assert!(answer.contains(&format!(": {of_bill} % of the bill of all later sessions saved: {part}")), "{answer}");
+    let mut whole = crate::settings::entries::BillForecast {
+        part: "all".to_owned(),
+        change: -0.549,
+        lower: -0.581,
+        upper: -0.525,
+        of_bill: -0.549,
+        ..serde_json::from_value(effect).unwrap()
+    };
+    whole.sessions = 10;
+    let words = "54.9 % of the bill of the 10 later sessions saved [52.5 … 58.1 %], replayed";
+    assert_eq!(crate::rules::report::brief_words(&whole), words);
+    (whole.of_bill, whole.upper) = (-0.4, 0.012);
+    let words = "40.0 % of the bill of all later sessions saved: 54.9 % [−1.2 … 58.1 %] of all requests in 10 of them, replayed";
+    assert_eq!(crate::rules::report::brief_words(&whole), words);
+}
+
 #[test]
 fn a_file_that_cannot_be_understood_or_written_is_left_as_it_is() {
     for (settings, told) in [
