@@ -934,6 +934,20 @@ fn the_first_line_names_one_whole() {
 }
 
 #[test]
+fn a_quiet_run_with_nothing_to_change_says_nothing() {
+    // Skills that nobody uses, and logs that are deleted soon, are told of every time.
+    let home = home_of(&Kind::default());
+    let told = home.run(&TUNE);
+    assert!(told.out.contains(" hint ") && told.out.starts_with("Nothing to change in "), "{}", told.out);
+    assert!(told.out.contains("0 uses of skills in 14 sessions"), "{}", told.out);
+    let quiet = home.run(&[&TUNE[..], &["-q"]].concat());
+    assert_eq!((quiet.exit, quiet.out.as_str(), quiet.err.as_str()), (Exit::Done, "", ""));
+    assert!(home.run(&[&TUNE[..], &["-q", "--explain"]].concat()).out.contains(" hint "));
+    let changed = pausing("").run(&[&TUNE[..], &["-q"]].concat());
+    assert!(changed.out.contains("promptCacheTtl"), "{}", changed.out);
+}
+
+#[test]
 fn a_file_that_cannot_be_understood_or_written_is_left_as_it_is() {
     for (settings, told) in [
         ("{\n  // mine\n  \"a\": 1\n}", "settings.json:2:3: a comment"),

@@ -204,6 +204,8 @@ fn show(args: &Args, context: &mut Context<'_>, found: &SettingsStudy, input: &I
             }));
             args.asked.output.write_json("tune claude-settings", fields, context)
         }
+        // What nobody has to do anything about is no news, and comes again in every run.
+        TableFormat::Table if args.asked.output.quiet && diff.is_empty() && !args.explain => Ok(()),
         TableFormat::Table => {
             if !diff.is_empty() {
                 let colored = context.colored(args.asked.output.color);

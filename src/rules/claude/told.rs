@@ -123,7 +123,8 @@ fn unused_servers(facts: &SettingsFacts<'_>, sheet: &RuleThresholds) -> Result<V
         let tools = mcp_server_in_tools(server);
         let own = facts.uses.mcp_calls.iter().filter(|(tool, _)| is_of_mcp_server(tool, &tools));
         let calls: u64 = own.map(|(_, calls)| calls).sum();
-        let counts = format!("{calls} calls of {server} in {sessions} sessions of this project{resources}");
+        let (times, all) = (counted(calls, "call"), counted(sessions, "session"));
+        let counts = format!("{times} of {server} in {all} of this project{resources}");
         let evidence = Evidence::of(counts, sessions).by(sheet.cite("sessions_min"));
         let finding = |verdict| Finding::new(S5.id, server, verdict, evidence.clone());
         let skipped = |reason: &str| finding(Verdict::Skip(reason.to_owned()));
@@ -160,7 +161,7 @@ fn tool_search(facts: &SettingsFacts<'_>, needs: &ToolSearch) -> Result<Option<F
         false => (format!("`{key}`"), String::new()),
     };
     let calls: u64 = facts.uses.mcp_calls.values().sum();
-    let evidence = Evidence::of(format!("{calls} calls of MCP tools"), calls);
+    let evidence = Evidence::of(format!("{} of MCP tools", counted(calls, "call")), calls);
     if let Some(variable) = without_search(facts, needs)? {
         let reason = format!("without {set} the definitions of MCP tools would not wait either: {variable} is set");
         return Ok(Some(Finding::new(S5.id, "tool search", Verdict::Skip(reason), evidence)));
@@ -197,8 +198,8 @@ fn skills(facts: &SettingsFacts<'_>, sheet: &RuleThresholds) -> Result<Vec<Findi
         0 => String::new(),
         texts => format!("; {} of skills sent again after a compaction", counted(texts, "text")),
     };
-    let evidence = Evidence::of(format!("{uses} uses of skills in {sessions} sessions{again}"), sessions)
-        .by(sheet.cite("sessions_min"));
+    let (times, all) = (counted(uses, "use"), counted(sessions, "session"));
+    let evidence = Evidence::of(format!("{times} of skills in {all}{again}"), sessions).by(sheet.cite("sessions_min"));
     let lever = "disableBundledSkills";
     let finding = |verdict| Finding::new(S6.id, "list of skills", verdict, evidence.clone());
     let is_set = resolved(facts, lever)?.is_some();

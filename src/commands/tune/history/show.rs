@@ -129,7 +129,10 @@ fn came_words(row: &HistoryRow<'_>, came: &ActualChange, journal: Option<&Path>)
             format!("too early to tell: {before} before the change, {after} after it{beside}")
         }
         CameTrue::TooFewBefore => {
-            format!("not clear: too few sessions before the change ({}), which no time mends", thousands(came.before))
+            format!(
+                "not clear: too few sessions before the change ({}); waiting will not change that",
+                thousands(came.before)
+            )
         }
         CameTrue::NotClear if came.change.is_none() => {
             let (before, after) = (counted(came.before, "session"), came.after);
