@@ -106,6 +106,16 @@ pub fn write_noted(file: &WrittenFile<'_>, new: &str, entry: &JournalEntry) -> R
     outcome?
 }
 
+/// Whether a change could be written there, before it is told of. An error if the disk refuses the file or the journal.
+pub fn expect_writable(file: &WrittenFile<'_>) -> Result<()> {
+    let advice = "nothing was written. devboy needs to write there: allow it, name another file with --output, or print the \
+                  changes with --dry-run";
+    for path in [&*file.journal, file.path] {
+        create_private(directory_of(path)).map_err(|cause| cause.hint(advice))?;
+    }
+    GuardedFile::take(file.lock.as_deref(), file.path, file.existed.then_some(file.text))?.expect_room()
+}
+
 /// Adds a line and waits until it is on the disk. A torn last line is ended first. An error if another devboy writes
 /// there and does not end, or if others may write there.
 pub fn append(path: &Path, line: &impl Serialize) -> Result<()> {

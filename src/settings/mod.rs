@@ -39,7 +39,7 @@ pub use crate::settings::schema::{CURRENT_VERSION, is_idle};
 pub use crate::settings::write::{WantedValue, apply, unified_diff};
 pub use document::{SettingsFile, syntax_error};
 pub use effective::{Effective, Origin, View, what_if};
-pub use journal::{journal_entry, journal_of, journal_path, write_noted};
+pub use journal::{expect_writable, journal_entry, journal_of, journal_path, write_noted};
 pub use resolve::{AgentClass, classify_agent};
 pub use reversal::{Reversal, reverse};
 pub use sections::{Enrichment, Settings, ShapeThresholds, Verbosity};

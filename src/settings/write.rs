@@ -57,6 +57,12 @@ impl GuardedFile {
         Ok(Self { target, old, _lock })
     }
 
+    /// An error if nothing new could be put in its place.
+    pub fn expect_room(&self) -> Result<()> {
+        mode_to_keep(&self.target)?;
+        Staged::new(&self.target, b"", None).map(drop)
+    }
+
     /// Replaces the content, unless it is `new` already. An error if it was not written; inside, if it was and the disk
     /// did not confirm it.
     pub fn replace(&self, new: &str) -> Result<Result<()>> {

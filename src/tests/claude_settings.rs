@@ -885,28 +885,6 @@ fn what_one_person_sets_for_a_project_reaches_the_whole_repository() {
     }
 }
 
-/// What one person sets for a project lies at the root of the repository, beside what the project sets for everybody who begins there.
-#[test]
-fn below_the_root_of_a_repository_its_own_file_counts() {
-    use crate::settings::claude::layers::{ClaudePlaces, SettingsLayers};
-    use crate::settings::claude::levers::SettingsScope;
-    let home = Home::new();
-    home.write("repo/.git/HEAD", "");
-    home.write("repo/.claude/settings.json", "{\"autoCompactWindow\": 150000}");
-    home.write("repo/sub/.claude/settings.json", "{\"autoCompactWindow\": 200000}");
-    let levers = Levers::load(&Data::default()).unwrap();
-    let window = |at: &str, scope: SettingsScope| {
-        let places = ClaudePlaces { project: Some(home.path(at)), ..ClaudePlaces::default() };
-        let layers = SettingsLayers::load(&places, scope, &places.file(scope).unwrap()).unwrap();
-        layers.resolved(levers.named("autoCompactWindow").unwrap()).unwrap()
-    };
-    for at in ["repo", "repo/sub", "repo/other"] {
-        assert_eq!(window(at, SettingsScope::Local), Some(json!(150_000)), "{at}");
-    }
-    assert_eq!(window("repo/sub", SettingsScope::Project), Some(json!(200_000)));
-    assert_eq!(window("repo/other", SettingsScope::Project), None);
-}
-
 /// What pays is said with the interval of the same share, of the same bill.
 #[test]
 fn the_first_line_names_one_whole() {
@@ -945,6 +923,48 @@ fn a_quiet_run_with_nothing_to_change_says_nothing() {
     assert!(home.run(&[&TUNE[..], &["-q", "--explain"]].concat()).out.contains(" hint "));
     let changed = pausing("").run(&[&TUNE[..], &["-q"]].concat());
     assert!(changed.out.contains("promptCacheTtl"), "{}", changed.out);
+}
+
+#[test]
+fn what_cannot_be_written_is_not_told_as_a_change() {
+    let home = pausing("");
+    let barred = Fault::new(&home.path(".config"), WriteStep::MakeDir, 0, true, 13);
+    let outcome = home.run(&TUNE);
+    assert!(barred.has_struck());
+    drop(barred);
+    assert!(outcome.exit == Exit::Failed && outcome.out.is_empty(), "{}", outcome.out);
+    let hint =
+        "hint: nothing was written. devboy needs to write there: allow it, name another file with --output, or print";
+    assert!(outcome.err.contains("creating ") && outcome.err.contains(hint), "{}", outcome.err);
+    assert!(!home.path(".claude/settings.json").exists());
+    let barred = Fault::new(&home.path(".claude"), WriteStep::Create, 0, true, 13);
+    let outcome = home.run(&TUNE);
+    drop(barred);
+    assert!(outcome.exit == Exit::Failed && outcome.out.is_empty(), "{}", outcome.out);
+    assert!(outcome.err.contains("settings.json: Permission denied"), "{}", outcome.err);
+    assert!(home.run(&TUNE).out.contains("promptCacheTtl"));
+}
+
+/// What one person sets for a project lies at the root of the repository, beside what the project sets for everybody who begins there.
+#[test]
+fn below_the_root_of_a_repository_its_own_file_counts() {
+    use crate::settings::claude::layers::{ClaudePlaces, SettingsLayers};
+    use crate::settings::claude::levers::SettingsScope;
+    let home = Home::new();
+    home.write("repo/.git/HEAD", "");
+    home.write("repo/.claude/settings.json", "{\"autoCompactWindow\": 150000}");
+    home.write("repo/sub/.claude/settings.json", "{\"autoCompactWindow\": 200000}");
+    let levers = Levers::load(&Data::default()).unwrap();
+    let window = |at: &str, scope: SettingsScope| {
+        let places = ClaudePlaces { project: Some(home.path(at)), ..ClaudePlaces::default() };
+        let layers = SettingsLayers::load(&places, scope, &places.file(scope).unwrap()).unwrap();
+        layers.resolved(levers.named("autoCompactWindow").unwrap()).unwrap()
+    };
+    for at in ["repo", "repo/sub", "repo/other"] {
+        assert_eq!(window(at, SettingsScope::Local), Some(json!(150_000)), "{at}");
+    }
+    assert_eq!(window("repo/sub", SettingsScope::Project), Some(json!(200_000)));
+    assert_eq!(window("repo/other", SettingsScope::Project), None);
 }
 
 #[test]

@@ -23,7 +23,7 @@ use crate::settings::claude::levers::SettingsScope;
 use crate::settings::claude::reversal::{claude_entry, journal_of_all};
 use crate::settings::entries::{JournalChange, SettingsReach};
 use crate::settings::finding::{Finding, Verdict};
-use crate::settings::{journal_path, write_noted};
+use crate::settings::{expect_writable, journal_path, write_noted};
 use crate::shell::arguments::Exit;
 use crate::shell::context::Context;
 use crate::shell::window;
@@ -87,6 +87,9 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     let earlier = (reach, &journal_of_all(&config)?);
     let asked = AskedSettings { scope, places: &places, layers, projects, clients };
     let found = SettingsStudy::of(asked, timeline, &input, earlier)?;
+    if !found.diff.is_empty() && !args.dry_run && !args.check {
+        expect_writable(&found.layers.file.place(&journal))?;
+    }
     context.show(|context| show(args, context, &found, &input))?;
     conclude(args, context, &found, &journal, &input)
 }
