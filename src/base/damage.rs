@@ -18,6 +18,9 @@ pub enum Reason {
     TornTail,
     #[strum(message = "a record breaks off; skipped")]
     TornRecord,
+    /// A file that PowerShell's `>` wrote, for instance.
+    #[strum(message = "UTF-16: save it as UTF-8; nothing in it is read")]
+    Utf16,
     #[strum(message = "not JSON; skipped")]
     ParseError,
     /// Bytes that are not UTF-8; replaced by U+FFFD and read.

@@ -185,8 +185,7 @@ impl Input {
         // A file is no line, and each has a note of its own.
         damaged.retain(|reason, _| *reason != Reason::Unreadable && !reason.is_way_of_writing());
         if !damaged.is_empty() && !output.quiet {
-            let places = self.named_places();
-            let damaged = format!("{} (`devboy doctor{places}` says where)", quality::in_a_line(&damaged));
+            let damaged = format!("{} ({} says where)", quality::in_a_line(&damaged), self.doctor_command());
             write!(context.err, "{}", paragraph("# malformed lines: ", &damaged, context.width))?;
         }
         Ok(())

@@ -8,6 +8,8 @@ use crate::base::json::{Cursor, JsonFault, JsonKind};
 use crate::logs::trace::Counters;
 
 const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
+/// The same of UTF-16.
+const BYTE_ORDER_MARKS_16: [&[u8]; 2] = [b"\xFF\xFE", b"\xFE\xFF"];
 
 /// Makes something of the records on the lines of a file.
 pub trait TakeRecords: Sized {
@@ -77,6 +79,9 @@ fn trim<'a>(counters: &mut Counters, mut line: &'a [u8]) -> &'a [u8] {
     if let Some(rest) = line.strip_prefix(BYTE_ORDER_MARK) {
         damage(counters, Reason::Bom);
         line = rest;
+    }
+    if counters.lines == 1 && BYTE_ORDER_MARKS_16.iter().any(|mark| line.starts_with(*mark)) {
+        damage(counters, Reason::Utf16);
     }
     let bare = trim_space_and_nul(line);
     if memchr(0, line).is_some() {

@@ -11,6 +11,7 @@ use crate::base::key_path::KeyPath;
 use crate::settings::claude::file::ClaudeFile;
 use crate::settings::claude::file::{remove, set};
 use crate::settings::claude::reversal::{claude_entry, reverse_claude};
+use crate::settings::claude::strict::check;
 use crate::settings::entries::JournalChange;
 use crate::settings::write_noted;
 
@@ -208,9 +209,15 @@ fn what_is_no_strict_json_is_refused_by_line_and_column() {
         let message = set(Path::new(PATH), text, &KeyPath::from(["ttl"]), &json!(1)).unwrap_err().message;
         assert!(message.starts_with(told), "{text:?}: {message}");
     }
-    for text in [" ", "{", "{\n  \"ttl\": 1"] {
-        let message = set(Path::new(PATH), text, &KeyPath::from(["ttl"]), &json!(1)).unwrap_err().message;
-        assert!(message.ends_with(": the file ends too early"), "{text:?}: {message}");
+    for (text, told) in [
+        ("{", "settings.json:1:2: the file ends too early"),
+        ("{\n", "settings.json:1:2: the file ends too early"),
+        ("{\n  \"ttl\": 1", "settings.json:2:11: the file ends too early"),
+        ("", "settings.json:1:1: it is empty"),
+        (" \n", "settings.json:1:1: it is empty"),
+    ] {
+        let message = check(Path::new(PATH), text).unwrap_err().message;
+        assert!(message.ends_with(told), "{text:?}: {message}");
     }
     // A key that stands twice where nothing is edited is somebody else's.
     let text = "{\"a\": 1, \"a\": 2, \"b\": {\"c\": 1, \"c\": 2}}";

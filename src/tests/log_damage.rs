@@ -355,6 +355,28 @@ fn half_a_utf16_pair_counts_as_one_character() {
 }
 
 #[test]
+fn a_log_in_utf16_says_so() {
+    let home = super::harness::Home::new();
+    for (name, mark, units) in
+        [("little", [0xFF, 0xFE], u16::to_le_bytes as fn(u16) -> [u8; 2]), ("big", [0xFE, 0xFF], u16::to_be_bytes)]
+    {
+        let text = format!("{}\r\n{}\r\n", ask(), answer());
+        let bytes: Vec<u8> = mark.into_iter().chain(text.encode_utf16().flat_map(units)).collect();
+        let log = home.write(&format!("{name}/p/log.jsonl"), &bytes);
+        let outcome = home.run(&["mine", "tools", "--input-dir", log.to_str().unwrap()]);
+        assert!(
+            outcome.err.contains("log.jsonl:1: UTF-16: save it as UTF-8; nothing in it is read"),
+            "{}",
+            outcome.err
+        );
+        // Standard input is told of as such, and can be asked for once only.
+        let piped = home.run_with(&["mine", "tools", "--input-dir", "-"], &bytes);
+        assert!(piped.err.contains("-:1: UTF-16: save it as UTF-8"), "{}", piped.err);
+        assert!(piped.err.contains("`… | devboy doctor --input-dir -` says what is there"), "{}", piped.err);
+    }
+}
+
+#[test]
 fn blank_lines_are_counted() {
     let log = format!("{}\n\n \t \n{}\n\n", ask(), answer());
     check(

@@ -13,7 +13,7 @@ use crate::base::{files, numbers};
 use crate::frames::input::Input;
 use crate::frames::manifest::StoredSource;
 use crate::logs::corpus::RowSource;
-use crate::logs::discover::{DEFAULT, NAMED, Root};
+use crate::logs::discover::{DEFAULT, NAMED, Root, is_stdin};
 use crate::logs::overview::{Holds, InProgress, Overview};
 use crate::logs::read::Failure;
 use crate::logs::trace::NO_TIME;
@@ -143,6 +143,12 @@ impl Input {
         named.map(|root| format!(" {NAMED} {}", quoted(&root.path.shown()))).collect()
     }
 
+    /// The command that says more about the same logs. Of standard input they have to be given once more.
+    pub fn doctor_command(&self) -> String {
+        let is_piped = self.roots.iter().any(|root| root.origin == NAMED && is_stdin(&root.path));
+        format!("`{}devboy doctor{}`", if is_piped { "… | " } else { "" }, self.named_places())
+    }
+
     /// Refuses a directory in which logs are looked for: what is written there would be read as one.
     pub fn expect_outside(&self, directory: &Path) -> Result<()> {
         let real = |path: &Path| path.ancestors().find_map(|path| path.canonicalize().ok());
@@ -182,7 +188,7 @@ impl Input {
             );
             hints.insert(0, hint);
         }
-        hints.push(format!("`devboy doctor{places}` says what is there instead; --allow-empty makes this no error"));
+        hints.push(format!("{} says what is there instead; --allow-empty makes this no error", self.doctor_command()));
         Error::failed(format!("{NOTHING_PARSED}: {what}")).hint(hints.join("\n"))
     }
 
@@ -240,8 +246,7 @@ impl Input {
             // The message names the places.
             hints = vec!["run Claude Code once, set CLAUDE_CONFIG_DIR, or give --input-dir DIR".to_owned()];
         } else {
-            let places = self.named_places();
-            hints.push(format!("name the folder of your logs with --input-dir; `devboy doctor{places}` says more"));
+            hints.push(format!("name the folder of your logs with --input-dir; {} says more", self.doctor_command()));
         }
         Error::failed(self.nowhere()).hint(hints.join("\n"))
     }

@@ -55,17 +55,21 @@ fn refusal(path: &Path, body: &str, cause: &serde_json::Error) -> Error {
     while !body.is_char_boundary(offset) {
         offset -= 1;
     }
+    if cause.is_eof() {
+        offset = body.trim_ascii_end().len();
+    }
     let words = cause.to_string();
     let what = words.split(" at line ").next().unwrap_or_default();
     let is_after_comma = body[..offset].trim_ascii_end().ends_with(',');
     let what = match body[offset..].chars().next() {
         Some('}' | ']') if is_after_comma => "a comma with nothing behind it, which JSON does not have",
         Some('/' | '#') => "a comment, which JSON does not have",
+        _ if body.trim_ascii().is_empty() => "it is empty",
         _ if cause.is_eof() => "the file ends too early",
         _ => what,
     };
     Error::failed(format!("{}: {what}", at(path, body, offset)))
-        .hint("Claude Code leaves out a file that is not strict JSON; correct it and run again, nothing was written")
+        .hint("Claude Code leaves out a file that is not strict JSON ({} is one that sets nothing); correct it and run again, nothing was written")
 }
 
 /// `path:line:column`, in characters.
