@@ -249,6 +249,14 @@ fn tip(answer: &clap::Error) -> String {
         Some(ContextValue::Strings(needed)) if needed.iter().any(|flag| flag.starts_with("--planner")) => {
             return "\n  tip: such flags are those of `devboy planner`\n".to_owned();
         }
+        Some(ContextValue::String(flag)) if answer.kind() == ErrorKind::ArgumentConflict => {
+            let other = answer.get(ContextKind::PriorArg).map(ToString::to_string).unwrap_or_default();
+            let is_both = |one: &str, two: &str| one.starts_with("--finding") && two == "--explain";
+            return match is_both(flag, &other) || is_both(&other, flag) {
+                true => "\n  tip: --finding says by itself what its figures stand on: leave --explain out\n".to_owned(),
+                false => String::new(),
+            };
+        }
         _ => return String::new(),
     };
     let Some(name) = flag.strip_prefix("--").and_then(|flag| flag.split(['=', ' ']).next()) else {

@@ -61,6 +61,27 @@ pub fn markdown(text: &str) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
+/// A sentence of Markdown: commands of devboy in backticks stay code, unless something in them would have to be escaped; all else is
+/// text.
+pub fn sentence(text: &str) -> Cow<'_, str> {
+    let text = visible(text);
+    let mut out = String::new();
+    let mut rest = &*text;
+    while let Some((before, command, behind)) = command(rest) {
+        out = out + &markdown(before) + "`" + command + "`";
+        rest = behind;
+    }
+    Cow::Owned(out + &markdown(rest))
+}
+
+/// The first command in backticks, with what stands around it.
+fn command(text: &str) -> Option<(&str, &str, &str)> {
+    text.match_indices("`devboy ").find_map(|(at, _)| {
+        let (command, behind) = text[at + 1..].split_once('`')?;
+        (markdown(command) == command).then_some((&text[..at], command, behind))
+    })
+}
+
 /// What [`markdown`] was made of.
 pub fn plain(markdown: &str) -> String {
     let mut out = String::with_capacity(markdown.len());

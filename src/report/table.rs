@@ -34,7 +34,7 @@ pub enum TableFormat {
 impl TableFormat {
     /// A sentence of a report, in which names from outside may stand.
     pub fn sentence(self, words: &str) -> Cow<'_, str> {
-        if self == Self::Md { escape::markdown(words) } else { visible(words) }
+        if self == Self::Md { escape::sentence(words) } else { visible(words) }
     }
 
     /// What stands before an entry of a list.

@@ -114,7 +114,7 @@ fn effect_words(effect: &Effect) -> String {
         less => format!("saves {} tokens less ({:.2} % of {baseline})", count(less), share(less)),
     };
     let ends = effect.tokens_95.filter(|_| effect.tokens.abs() >= 0.5);
-    let signed = |tokens: f64| format!("{}{}", if tokens <= -0.5 { "-" } else { "" }, count(tokens));
+    let signed = |tokens: f64| format!("{}{}", if tokens <= -0.5 { "−" } else { "" }, count(tokens));
     let ends = ends
         .map_or_else(String::new, |(low, high)| format!(", 95 % {} to {} over sessions", signed(low), signed(high)));
     let is_shared = (effect.alone - effect.tokens).abs() >= 0.5;

@@ -369,10 +369,33 @@ proptest! {
             assert_markdown(&[], &written(TableFormat::Md));
             prop_assert!(!written(TableFormat::Table).contains(is_harmful));
             prop_assert_eq!(escape::plain(&escape::markdown(&cell)), visible(&cell).into_owned());
+            prop_assert_eq!(escape::plain(&escape::sentence(&cell)), visible(&cell).into_owned());
             let document = json!({ "cell": cell }).to_string();
             let shown = visible_json(&document);
             prop_assert!(!shown.contains(is_harmful));
             prop_assert_eq!(serde_json::from_str::<Value>(&shown).unwrap(), json!({ "cell": cell }));
         }
     }
+}
+
+#[test]
+fn commands_in_a_sentence_of_markdown_are_code_and_all_else_is_text() {
+    for (words, told) in [
+        ("try `devboy tune undo 1a`, or *that*", "try `devboy tune undo 1a`, or \\*that\\*"),
+        ("`devboy a`, `devboy b`", "`devboy a`, `devboy b`"),
+        // What somebody else wrote is no mark-up, whatever stands around it.
+        ("`<b>` and `devboy a`", "\\`&lt;b&gt;\\` and `devboy a`"),
+        ("`x` `devboy a <b>` `devboy c`", "\\`x\\` \\`devboy a &lt;b&gt;\\` `devboy c`"),
+        ("`devboy [a](b)`", "\\`devboy \\[a\\](b)\\`"),
+        ("``devboy a``", "\\``devboy a`\\`"),
+        ("`devboy a", "\\`devboy a"),
+    ] {
+        assert_eq!(TableFormat::Md.sentence(words), told);
+    }
+}
+
+#[test]
+fn a_loss_has_the_sign_of_all_other_numbers() {
+    use crate::base::numbers::percent;
+    assert_eq!([-0.95, -0.0001, 0.0, 0.949].map(percent), ["−95.0 %", "0.0 %", "0.0 %", "94.9 %"]);
 }

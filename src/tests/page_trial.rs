@@ -593,3 +593,13 @@ fn how_long_something_lasted_is_told_in_two_units() {
         assert_eq!(lasting(ms), told, "{ms} ms");
     }
 }
+
+#[test]
+fn two_flags_that_do_not_go_together_say_which_to_leave_out() {
+    let outcome = Home::new().run(&["report", "--finding", "x", "--explain"]);
+    let tip = "tip: --finding says by itself what its figures stand on: leave --explain out";
+    assert!(outcome.exit == Exit::Usage && outcome.err.contains(tip), "{}", outcome.err);
+    let outcome = Home::new().run(&["report", "--explain", "--finding", "x"]);
+    assert!(outcome.exit == Exit::Usage && outcome.err.contains(tip), "{}", outcome.err);
+    assert!(!Home::new().run(&["report", "--all", "--top", "3"]).err.contains("tip: --finding"));
+}
