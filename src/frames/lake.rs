@@ -44,7 +44,7 @@ const MEMOS_MAX: usize = 16;
 /// Rows of a table that are laid out and compressed together: what is being written should not need much room besides.
 const GROUP_ROWS: usize = 1 << 12;
 /// Every column of a table.
-const ALL: &(dyn Fn(&str) -> bool + Sync) = &|_| true;
+pub(super) const ALL: &(dyn Fn(&str) -> bool + Sync) = &|_| true;
 
 /// A file of the lake that does not hold what was written.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -128,7 +128,7 @@ pub struct Lake {
     /// Whether the manifest differs from that on disk.
     is_mended: bool,
     /// What seals its hashes on disk.
-    seal: Arc<Seal>,
+    pub(super) seal: Arc<Seal>,
     /// Whether it was sealed by a secret that is gone: its rows still count as a whole, but nothing can be found in it by name
     /// or added to it.
     pub is_foreign: bool,
@@ -681,7 +681,7 @@ impl Lake {
     }
 
     /// A file of a segment. An error if its bytes are not those that were written.
-    fn stored(&self, segment: &LakeSegment, table: &str) -> Result<StoredTable, Trouble> {
+    pub(super) fn stored(&self, segment: &LakeSegment, table: &str) -> Result<StoredTable, Trouble> {
         let sum = segment.tables.get(table).copied().unwrap_or_default();
         StoredTable::open(&self.segment(segment.number, table), sum)
             .map_err(|cause| self.trouble(segment, table, cause))
@@ -701,7 +701,7 @@ impl Lake {
         stored.each_group(is_wanted, &made, take).map_err(|cause| self.trouble(segment, table, cause))
     }
 
-    fn trouble(&self, segment: &LakeSegment, table: &str, cause: Unreadable) -> Trouble {
+    pub(super) fn trouble(&self, segment: &LakeSegment, table: &str, cause: Unreadable) -> Trouble {
         match cause {
             Unreadable::Disk(cause) if !matches!(cause.kind(), ErrorKind::NotFound | ErrorKind::Unsupported) => {
                 Trouble::Failed(format!("reading {}: {cause}", self.segment(segment.number, table).display()))

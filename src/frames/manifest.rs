@@ -14,9 +14,10 @@ use smallvec::SmallVec;
 use crate::base::damage::Damage;
 use crate::base::files;
 use crate::base::id::Id;
+use crate::base::names::Names;
 use crate::frames::tables::SCHEMA_VERSION;
 use crate::frames::{bodies, tables, timelines, values};
-use crate::logs::trace::Counters;
+use crate::logs::trace::{Counters, FileRows};
 
 /// File name of the manifest.
 pub const FILE_NAME: &str = "manifest.json";
@@ -87,6 +88,13 @@ impl StoredSource {
     /// bodies reads no timeline, and the log may be gone before anybody does.
     pub fn timeline(&self) -> u32 {
         self.kept_timeline.unwrap_or(self.number)
+    }
+
+    /// Brings together what belongs together of its rows; what was read in one go is folded already.
+    pub fn fold(&self, rows: &mut FileRows, names: &Names) {
+        if self.readings > 1 {
+            rows.fold(names);
+        }
     }
 
     /// Adds roots, each once.

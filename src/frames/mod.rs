@@ -12,6 +12,7 @@ mod columns;
 pub mod edge;
 pub mod events;
 pub mod export;
+pub mod few_rows;
 mod groups;
 pub mod input;
 pub mod lake;

@@ -64,6 +64,17 @@ impl StoredTable {
         take: &mut dyn FnMut(T) -> ColumnResult<()>,
     ) -> Result<(), Unreadable> {
         let groups: Vec<usize> = (0..self.metadata.metadata().num_row_groups()).collect();
+        self.some_groups(&groups, is_wanted, made, take)
+    }
+
+    /// The same of some of its groups.
+    pub(super) fn some_groups<T: Send>(
+        &self,
+        groups: &[usize],
+        is_wanted: &(dyn Fn(&str) -> bool + Sync),
+        made: &(dyn Fn(RecordBatch) -> ColumnResult<T> + Sync),
+        take: &mut dyn FnMut(T) -> ColumnResult<()>,
+    ) -> Result<(), Unreadable> {
         for some in groups.chunks(GROUPS_OF_A_WORKER * rayon::current_num_threads()) {
             let read = some.par_iter().map(|&group| self.group(group, is_wanted, made));
             let read: Vec<Vec<T>> = read.collect::<Result<_, _>>()?;

@@ -8,8 +8,12 @@ use std::ops::Range;
 use arrow_array::RecordBatch;
 
 use crate::base::body_shape::Showing;
+use crate::base::id::Id;
 use crate::base::names::Names;
-use crate::frames::columns::{BatchColumns, ColumnResult, RowSchema, coded_part, field, fields, part};
+use crate::frames::columns::{
+    BatchColumns, ColumnResult, ColumnValue as _, RowSchema, coded_part, field, fields, part,
+};
+use crate::logs::assemble::families::ids_of_mark;
 use crate::logs::trace::{
     CallRow, ChainKey, FileRows, MarkKind, MarkRow, MessageRow, Place, ResultKind, SessionRow, Status, ToolResult,
     ToolUse,
@@ -65,6 +69,26 @@ pub fn read(
         _ => scatter(sessions().rows(batch, names)?, places, files, |file| &mut file.sessions),
     }
     Ok(())
+}
+
+/// The columns of [`ids`].
+pub const ID_COLUMNS: [&str; 5] = ["source", "call", "id", "kind", "other"];
+
+/// The source of each row of a table of calls, messages or marks, and the ids by which logs that belong together know what it
+/// tells of.
+pub fn ids(table: &str, batch: &RecordBatch) -> ColumnResult<(Vec<u32>, Vec<(u32, Id)>)> {
+    let columns = BatchColumns(batch);
+    let sources = columns.u32("source")?.values().to_vec();
+    let mut ids = Vec::with_capacity(sources.len());
+    if table == "marks" {
+        let rows = marks().rows(&columns, &mut Names::default())?;
+        let known = sources.iter().zip(&rows).flat_map(|(source, mark)| ids_of_mark(mark).map(|id| (*source, *id)));
+        ids.extend(known);
+    } else {
+        let name = if table == "calls" { "call" } else { "id" };
+        Id::each(&columns, name, &mut Names::default(), |row, id| ids.push((sources[row], id)))?;
+    }
+    Ok((sources, ids))
 }
 
 fn scatter<R>(

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::base::body_shape::Showing;
 use crate::base::id::{Id, IdMap, IdSet};
 use crate::base::names::{Names, Sym};
+use crate::logs::message_sums::MessageSums;
 use crate::logs::trace::{Handle, Millis, NO_TIME, Place, ResultKind, Status, Usage, earlier, is_within};
 use crate::logs::vocabulary::Vocabulary;
 
@@ -235,6 +236,8 @@ pub struct History {
     pub calls: Arc<Vec<Call>>,
     /// Messages, by id.
     pub messages: Vec<Message>,
+    /// What those come to that are not among them any more ([`Self::sum_messages`]).
+    pub message_sums: MessageSums,
     /// Evictions, in order.
     pub evictions: Vec<Eviction>,
     /// What people wrote, each once: the session (an index into [`History::sessions`]) and the time; in order.
@@ -250,6 +253,19 @@ pub struct History {
 pub type Reader = (Id, bool, Id);
 
 impl History {
+    /// Lets go of the messages, for whoever only asks what they come to.
+    pub fn sum_messages(&mut self) {
+        self.message_sums = self.summed_messages();
+        self.messages = Vec::new();
+    }
+
+    /// What all messages come to.
+    pub fn summed_messages(&self) -> MessageSums {
+        let mut sums = self.message_sums.clone();
+        self.messages.iter().for_each(|message| sums.see(message));
+        sums
+    }
+
     /// The reader of a message.
     pub fn reader(&self, message: &Message) -> Reader {
         (self.sessions[message.session as usize].id, message.place != Place::Main, message.agent)

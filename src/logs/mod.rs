@@ -19,6 +19,7 @@ pub mod field;
 pub mod leaves;
 pub mod listed;
 pub mod message;
+pub mod message_sums;
 pub mod named;
 pub mod overview;
 pub mod path;

@@ -1,15 +1,15 @@
 //! A history in numbers: what ingest and doctor print of it; and of the subagents of which nothing was recorded but
 //! what the progress records of their parents repeat, what a report holds of them, in one sentence.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use crate::base::id::Id;
 use crate::base::numbers::counted;
 use crate::logs::history::{History, Merged};
-use crate::logs::trace::{Millis, NO_TIME, Place, Status};
+use crate::logs::message_sums::MessageSums;
+use crate::logs::trace::{Millis, Place, Status};
 
 /// Counts after every copy was merged.
 #[derive(Serialize, Deserialize, Clone, Debug, Default, PartialEq, Eq)]
@@ -54,16 +54,12 @@ impl Overview {
             let count = history.calls.iter().filter(|call| call.status == status).count();
             (status.into_str().to_owned(), count as u64)
         };
-        let answering = history.messages.iter().filter(|message| message.place == Place::Progress);
+        let MessageSums { billed, unfinished, newest, in_progress: mut answering, .. } = history.summed_messages();
         let calling = history.chains.iter().filter(|chain| chain.place == Place::Progress);
-        let answering: BTreeSet<(u32, Id)> = answering
-            .map(|message| (message.session, message.agent))
-            .chain(calling.map(|chain| (chain.session, chain.agent)))
-            .collect();
-        let billed = || history.messages.iter().filter(|message| message.billed);
+        answering.extend(calling.map(|chain| (chain.session, chain.agent)));
         Self {
             span_ms: history.span(),
-            newest_message_ms: billed().map(|message| message.ts).filter(|ts| *ts != NO_TIME).max(),
+            newest_message_ms: newest,
             sessions: history.sessions.len() as u64,
             chains: history.chains.len() as u64,
             subagents_in_files: chains(Place::AgentFile),
@@ -72,8 +68,8 @@ impl Overview {
             answering_in_progress: answering.len() as u64,
             calls: history.calls.len() as u64,
             status: Status::ALL.into_iter().map(status).collect(),
-            messages: billed().count() as u64,
-            messages_unfinished: billed().filter(|message| !message.finished).count() as u64,
+            messages: billed,
+            messages_unfinished: unfinished,
             compactions: history.compactions(),
             evictions: history.evictions.iter().filter(|eviction| !eviction.is_left).count() as u64,
             merged: history.merged,

@@ -118,17 +118,14 @@ fn models<'n>(history: &History, names: &'n Names) -> impl Iterator<Item = Vec<&
 
 /// API messages by model id, `<synthetic>` and unbilled records left out; sorted by id.
 pub fn model_uses(history: &History, names: &Names) -> Vec<ModelUse> {
-    let mut uses: BTreeMap<&str, ModelUse> = BTreeMap::new();
-    for message in history.messages.iter().filter(|message| message.billed) {
-        let id = names.text(message.model);
-        if id.is_empty() {
-            continue;
-        }
-        let row = uses.entry(id).or_insert(ModelUse { id: id.to_owned(), messages: 0, prompt_tokens_max: 0 });
-        row.messages += 1;
-        row.prompt_tokens_max = row.prompt_tokens_max.max(message.prompt_tokens());
-    }
-    uses.into_values().collect()
+    let uses = history.summed_messages().models.into_iter();
+    let uses = uses.map(|(model, (messages, prompt_tokens_max))| {
+        let id = names.text(model).to_owned();
+        ModelUse { id, messages, prompt_tokens_max }
+    });
+    let mut uses: Vec<ModelUse> = uses.filter(|row| !row.id.is_empty()).collect();
+    uses.sort_by(|a, b| a.id.cmp(&b.id));
+    uses
 }
 
 /// Sessions by their calls; `read_class` lists the tools that only read.

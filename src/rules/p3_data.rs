@@ -204,16 +204,12 @@ fn latest_calling(input: &mut Input, tools: &BTreeSet<String>) -> Result<Vec<Pat
         RuleThresholds::of(RULE.file, &input.data)?.thresholds()?;
     let files_min = statistics::numbers(&input.data)?.backtest.known_min;
     let window = input.window.clone();
-    let corpus = input.calls();
-    let is_asked: Vec<bool> = corpus.names.texts().iter().map(|name| tools.contains(name)).collect();
-    let mut calling: Vec<(i64, (usize, u64), PathBuf)> = Vec::new();
-    for file in &corpus.files {
-        let asked = || file.rows.calls.iter().filter_map(|call| call.asked.as_ref());
-        let times = asked().filter(|asked| is_asked[asked.tool.0 as usize] && window.contains(&asked.ts));
-        if let Some((last, path)) = times.map(|asked| asked.ts).max().zip(file.source.path.clone()) {
-            calling.push((last, (file.rows.calls.len(), file.source.bytes), path));
-        }
-    }
+    let mut calling = input.of_calls(&|source, calls, names| {
+        let asked = calls.iter().filter_map(|call| call.asked.as_ref()).filter(|asked| window.contains(&asked.ts));
+        let times = asked.filter(|asked| tools.contains(names.text(asked.tool))).map(|asked| asked.ts);
+        let (last, path) = times.max().zip(source.path.clone())?;
+        Some((last, (calls.len(), source.bytes), path))
+    });
     calling.sort_by(|a, b| b.0.cmp(&a.0).then_with(|| a.2.cmp(&b.2)));
     let (mut logs, mut calls, mut bytes) = (Vec::new(), 0, 0);
     for (_, (more_calls, more_bytes), path) in calling {

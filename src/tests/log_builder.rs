@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::base::id::Id;
 use crate::facts::shape;
-use crate::logs::assemble::assemble;
+use crate::logs::assemble::{Kept, assemble};
 use crate::logs::corpus::{Corpus, RowSource};
 use crate::logs::endpoint::Endpoints;
 use crate::logs::history::{Call, Chain, History};
@@ -270,7 +270,7 @@ impl Told {
             };
             corpus.push(source, trace);
         }
-        let history = assemble(&mut corpus, &|_| ());
+        let history = assemble(&mut corpus, &|_| (), Kept::default()).0;
         Self { corpus, history }
     }
 
@@ -300,8 +300,8 @@ impl Told {
     /// The whole history as lines, with names instead of symbols: equal for equal histories in whatever order the
     /// files were read.
     pub fn lines(&self) -> Vec<String> {
-        let History { sessions, chains, calls, messages, evictions, prompts, talk_compactions, merged, held_before } =
-            &self.history;
+        let History { sessions, chains, calls, messages, evictions, prompts, talk_compactions, .. } = &self.history;
+        let History { message_sums, merged, held_before, .. } = &self.history;
         let name = |sym| self.corpus.names.text(sym);
         let zero = crate::base::names::Sym(0);
         let sessions =
@@ -314,7 +314,8 @@ impl Told {
         });
         let messages = messages.iter().map(|row| format!("{} {row:?}", name(row.model)).replace(&sym(row.model), ""));
         let evictions = evictions.iter().map(|row| format!("{row:?}"));
-        let times = [format!("{prompts:?}"), format!("{talk_compactions:?}"), format!("{held_before:?}")];
+        let times =
+            [format!("{prompts:?}"), format!("{talk_compactions:?}"), format!("{message_sums:?} {held_before:?}")];
         sessions
             .chain(chains)
             .chain(calls)

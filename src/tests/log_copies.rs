@@ -8,11 +8,11 @@ use crate::base::body_shape::BodyShape;
 use crate::base::id::Id;
 use crate::base::order::{places, put_in_place};
 use crate::logs::assemble::families::families;
-use crate::logs::assemble::{assemble, assemble_families, assemble_with_blocks, logs, standings_of};
+use crate::logs::assemble::{Kept, assemble, assemble_families, logs, standings_of};
 use crate::logs::corpus::Corpus;
 use crate::logs::history::{Call, Chain, Message};
 use crate::logs::timeline::requests::{self, Request, Timeline, ToolCall};
-use crate::logs::trace::Place;
+use crate::logs::trace::{FileRows, Place};
 use crate::logs::values::CallBlocks;
 use crate::tests::log_builder::*;
 use crate::tests::log_stories::{Folder, any_folder, texts};
@@ -126,9 +126,10 @@ fn only_logs_that_share_something_are_put_together() {
     let (corpus, mut again) = (corpus_of(&files), corpus_of(&files));
     assert_eq!(families(&logs(&corpus)), [[0, 1], [2, 3]]);
     let dropped = std::sync::atomic::AtomicUsize::new(0);
-    assemble(&mut again, &|rows| {
+    let let_go = |rows: &mut FileRows| {
         dropped.fetch_add(std::mem::take(&mut rows.calls).len(), std::sync::atomic::Ordering::Relaxed);
-    });
+    };
+    assemble(&mut again, &let_go, Kept::default());
     assert_eq!(dropped.into_inner(), 4);
 }
 
@@ -170,9 +171,9 @@ proptest! {
         }
         let (mut apart, mut one) = (corpus_of(&files), corpus_of(&files));
         let all = vec![(0..logs(&one).len()).collect()];
-        let (history, blocks) = assemble_with_blocks(&mut apart, &|_| ());
-        prop_assert_eq!(blocks, CallBlocks::of(&one, &history));
-        prop_assert_eq!(history, assemble_families(&mut one, all, &|_| (), false).0);
+        let (history, blocks) = assemble(&mut apart, &|_| (), Kept { blocks: true, ..Kept::default() });
+        prop_assert_eq!(blocks, Some(CallBlocks::of(&one, &history)));
+        prop_assert_eq!(history, assemble_families(&mut one, &all, &|_| (), Kept::default()).0);
         prop_assert_eq!(standings_of(&apart), standings_of(&one));
     }
 

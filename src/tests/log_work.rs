@@ -14,8 +14,7 @@ use crate::base::id::{Id, IdMap, work};
 use crate::base::names::Names;
 use crate::base::unpack::Packing;
 use crate::frames::tool_use::MinedCall;
-use crate::logs::assemble::assemble;
-use crate::logs::assemble::standings_of;
+use crate::logs::assemble::{Kept, assemble, standings_of};
 use crate::logs::corpus::{Corpus, RowSource};
 use crate::logs::history::History;
 use crate::logs::read::{BATCH_FILES, Job, read_all};
@@ -276,7 +275,7 @@ fn steps(texts: &[String]) -> [u64; 3] {
         }
     });
     let history = work::of(|| {
-        let history = assemble(&mut corpus, &|_| ());
+        let history = assemble(&mut corpus, &|_| (), Kept::default()).0;
         totals(&corpus);
         sessions(&history, &corpus.names, &Default::default());
         tools::calls(&history, &corpus.names, &TOOLS);

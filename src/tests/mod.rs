@@ -23,6 +23,7 @@ mod endpoints;
 mod event_rules;
 mod event_rules_r7;
 mod extreme_numbers;
+mod few_rows;
 mod field_use;
 mod file_names;
 mod fingerprints;

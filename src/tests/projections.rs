@@ -14,7 +14,7 @@ use crate::base::id::{Id, IdMap, work};
 use crate::base::names::Names;
 use crate::frames::lake::Lake;
 use crate::frames::projection::{Hold, MinedProjection};
-use crate::logs::assemble::assemble;
+use crate::logs::assemble::{Kept, assemble};
 use crate::logs::corpus::{Corpus, RowSource};
 use crate::logs::record::Extractor;
 use crate::logs::take::TakeLines;
@@ -40,7 +40,7 @@ fn mined(files: impl IntoIterator<Item = (String, FileTrace)>) -> Vec<MinedProje
         let source = RowSource { key, path: Some(name.into()), bytes: 0, counters: trace.counters.clone().into() };
         corpus.push(source, trace);
     }
-    let history = assemble(&mut corpus, &|_| ());
+    let history = assemble(&mut corpus, &|_| (), Kept::default()).0;
     let values = CallBlocks::of(&corpus, &history).gather(Arc::new(names), &values);
     mine(ToldHistory { history: &history, values: &values, tools: &corpus.names }, &thresholds())
 }

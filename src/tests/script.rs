@@ -9,7 +9,7 @@ use super::log_builder::*;
 use crate::base::data::Data;
 use crate::base::id::{Id, IdMap};
 use crate::base::names::Names;
-use crate::logs::assemble::assemble;
+use crate::logs::assemble::{Kept, assemble};
 use crate::logs::corpus::{Corpus, RowSource};
 use crate::logs::history::History;
 use crate::logs::values::{CallBlocks, CallValues, ValueRows};
@@ -119,7 +119,7 @@ impl Scene {
             let source = RowSource { key, path: Some(name.into()), bytes: 0, counters: trace.counters.clone().into() };
             corpus.push(source, trace);
         }
-        let history = assemble(&mut corpus, &|_| ());
+        let history = assemble(&mut corpus, &|_| (), Kept::default()).0;
         let values = CallBlocks::of(&corpus, &history).gather(Arc::new(names), &values);
         Self { history, values, tools: corpus.names }
     }

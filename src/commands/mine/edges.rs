@@ -229,7 +229,7 @@ impl CountedEdges {
 /// What is asked for behind the history: files are looked at as they are.
 pub fn asked_by(concurrency: Concurrency) -> fn(&mut Input) {
     match concurrency {
-        Concurrency::Message => |_| (),
+        Concurrency::Message => Input::sum_messages,
         Concurrency::Flat => Input::keep_calls,
     }
 }

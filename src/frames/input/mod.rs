@@ -2,6 +2,7 @@
 //! them.
 
 pub mod answers;
+mod rounds;
 pub mod timeline;
 mod told;
 
@@ -25,6 +26,7 @@ use crate::facts::analysis_pool::AnalysisPool;
 use crate::facts::body_facts::{BodyFacts, WantedFacts, keep_wanted};
 use crate::facts::encode::FormatRules;
 use crate::facts::shape;
+use crate::frames::few_rows::ROWS_AT_ONCE;
 use crate::frames::input::timeline::{TextWords, TimelineDetail};
 use crate::frames::lake::Lake;
 use crate::frames::manifest::{Maker, StoredSource};
@@ -33,7 +35,7 @@ use crate::frames::sync::{
     Loaded, RootNames, SyncScope, SyncTally, UpToDate, Want, bring_up_to_date, root_names, slug, thread_pool,
     with_known,
 };
-use crate::logs::assemble::{assemble, assemble_with_blocks, standings_of};
+use crate::logs::assemble::{Kept, assemble, standings_of};
 use crate::logs::copies::FileStanding;
 use crate::logs::corpus::{Corpus, RowSource, SourceRows};
 use crate::logs::discover::{LogFile, LogListing, Root};
@@ -158,6 +160,10 @@ pub struct Input {
     rows_to_keep: HeldRows,
     /// Whether [`Input::values`] will be asked for.
     finds_values: bool,
+    /// Whether nothing is asked of single messages.
+    sums_messages: bool,
+    /// How many rows of the lake are read at once, as far as nobody keeps them.
+    pub rows_at_once: u64,
     /// Where the values of the calls stand of the history of all logs that was made last.
     blocks: Option<CallBlocks>,
     /// What is counted of all rows before a history is made of them, and what it came to in a window.
@@ -233,6 +239,8 @@ impl Input {
             held_rows: HeldRows::All,
             rows_to_keep: HeldRows::Sessions,
             finds_values: false,
+            sums_messages: false,
+            rows_at_once: ROWS_AT_ONCE,
             blocks: None,
             row_count: (None, None),
             held: None,
@@ -388,10 +396,7 @@ impl Input {
         let mut corpus = Corpus::of(loaded.names);
         for (source, stored) in self.sources.iter().zip(&self.selected) {
             let mut rows = rows.remove(&stored.number).unwrap_or_default();
-            // What was read in one go is folded already.
-            if stored.readings > 1 {
-                rows.fold(&corpus.names);
-            }
+            stored.fold(&mut rows, &corpus.names);
             corpus.files.push(SourceRows { source: source.clone(), rows });
         }
         corpus
@@ -415,6 +420,11 @@ impl Input {
     /// The same of [`Input::values`], for which rows are needed as long as they are there.
     pub fn find_values(&mut self) {
         self.finds_values = true;
+    }
+
+    /// Says that nothing will be asked of the messages of a history but what they come to: they may be as much as half of it.
+    pub fn sum_messages(&mut self) {
+        self.sums_messages = true;
     }
 
     /// Which log owns what several of them say, by the pseudonym of the file.
@@ -526,36 +536,50 @@ impl Input {
             if window == self.window {
                 return history;
             }
-            if window == window::ALL {
+            if window == window::ALL && !self.sums_messages {
                 return history.within(&self.window);
             }
         }
-        self.corpus();
         // In a window values are looked for among rows.
         let finds_at_once = self.finds_values && self.window == window::ALL;
         let needed = if self.finds_values && !finds_at_once { HeldRows::Calls } else { HeldRows::Sessions };
-        let kept = if self.keeps_rows() { needed.max(self.rows_to_keep) } else { HeldRows::All };
-        let corpus = self.corpus.as_mut().expect("it was just loaded");
-        if let Some(count) = self.row_count.0.take() {
-            let window = self.window.clone();
-            self.row_count.1 = Some((window.clone(), self.pool.install(|| count(corpus, window))));
-        }
-        let let_go = |rows: &mut FileRows| kept.cut(rows);
-        let mut history = if finds_at_once && kept < HeldRows::Calls {
-            let (history, blocks) = self.pool.install(|| assemble_with_blocks(corpus, &let_go));
-            self.blocks = Some(blocks);
-            history
-        } else {
-            self.pool.install(|| assemble(corpus, &let_go))
+        let held = needed.max(self.rows_to_keep);
+        let kept = Kept {
+            blocks: finds_at_once && self.keeps_rows() && held < HeldRows::Calls,
+            // In a window it takes them to tell what lies in it.
+            sums_messages: self.sums_messages && self.window == window::ALL,
         };
-        self.held_rows = kept.min(self.held_rows);
+        let (mut history, blocks) = match self.few_at_a_time(held, kept) {
+            Some(made) => made,
+            None => self.all_at_once(held, kept),
+        };
+        self.blocks = blocks;
+        let corpus = self.corpus.as_mut().expect("it was just loaded");
         history.find_empty_answers(&self.vocabulary, &corpus.names);
         for (old, new) in &self.vocabulary.tool_aliases {
             if let Some(old) = corpus.names.find(old) {
                 history.rename_tool(old, corpus.names.intern(new));
             }
         }
-        history.within(&self.window)
+        let mut history = history.within(&self.window);
+        if self.sums_messages {
+            history.sum_messages();
+        }
+        history
+    }
+
+    /// The history of all rows, which are loaded if they are not there.
+    fn all_at_once(&mut self, held: HeldRows, kept: Kept) -> (History, Option<CallBlocks>) {
+        self.corpus();
+        let held = if self.keeps_rows() { held } else { HeldRows::All };
+        let corpus = self.corpus.as_mut().expect("it was just loaded");
+        if let Some(count) = self.row_count.0.take() {
+            let window = self.window.clone();
+            self.row_count.1 = Some((window.clone(), self.pool.install(|| count(corpus, window))));
+        }
+        let made = self.pool.install(|| assemble(corpus, &|rows| held.cut(rows), kept));
+        self.held_rows = held.min(self.held_rows);
+        made
     }
 
     /// [`Input::history`] with what its symbols mean.

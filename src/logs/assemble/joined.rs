@@ -5,7 +5,7 @@ use std::sync::Arc;
 use rayon::prelude::*;
 
 use crate::base::order::{places, put_in_place};
-use crate::logs::corpus::{Corpus, SourceRows};
+use crate::logs::corpus::SourceRows;
 use crate::logs::history::{Call, History};
 use crate::logs::trace::put_behind;
 use crate::logs::values::CallBlocks;
@@ -20,16 +20,14 @@ pub(super) struct JoinedHistory {
 }
 
 impl JoinedHistory {
-    /// With room for all that a corpus may hold: rows that grow are in memory twice. Those of an only family are taken over as
-    /// they stand.
-    pub(super) fn of(families: usize, corpus: &Corpus, blocks: Option<(CallBlocks, Vec<u32>)>) -> Self {
+    /// With room for all that so many families may come to, of so many rows of calls and messages: rows that grow are in memory
+    /// twice. Those of an only family are taken over as they stand.
+    pub(super) fn of(families: usize, [calls, messages]: [usize; 2], blocks: Option<(CallBlocks, Vec<u32>)>) -> Self {
         let mut joined = Self { history: History::default(), calls: Vec::new(), blocks };
-        if families == 1 {
-            return joined;
+        if families != 1 {
+            joined.calls.reserve_exact(calls);
+            joined.history.messages.reserve_exact(messages);
         }
-        let rows = || corpus.files.iter().map(|file| &file.rows);
-        joined.calls.reserve_exact(rows().map(|rows| rows.calls.len()).sum());
-        joined.history.messages.reserve_exact(rows().map(|rows| rows.messages.len()).sum());
         joined
     }
 
@@ -51,6 +49,7 @@ impl JoinedHistory {
         let of_part = Arc::make_mut(&mut part.calls);
         of_part.iter_mut().for_each(|call| call.chain += chains);
         part.messages.iter_mut().for_each(|message| message.session += sessions);
+        part.message_sums.renumber_sessions(|session| session + sessions);
         for eviction in &mut part.evictions {
             eviction.chain += chains;
             eviction.before += calls;
@@ -63,6 +62,7 @@ impl JoinedHistory {
         history.sessions.append(&mut part.sessions);
         history.chains.append(&mut part.chains);
         put_behind(&mut history.messages, part.messages);
+        history.message_sums.add(part.message_sums);
         history.evictions.append(&mut part.evictions);
         history.prompts.append(&mut part.prompts);
         history.talk_compactions.append(&mut part.talk_compactions);
@@ -90,6 +90,7 @@ impl JoinedHistory {
         }
         history.messages.iter_mut().for_each(|message| message.session = sessions[message.session as usize]);
         history.messages.par_sort_unstable_by_key(|message| message.id);
+        history.message_sums.renumber_sessions(|session| sessions[session as usize]);
         history.evictions.sort_unstable();
         put_in_place(&mut history.sessions, sessions);
         put_in_place(&mut history.chains, chains);

@@ -40,52 +40,103 @@ pub type LetGo<'a> = &'a (dyn Fn(&mut FileRows) + Sync);
 
 /// Builds the history of all session logs of a corpus, family by family. Of the rows of a family that is done, `let_go` may drop
 /// what nobody asks for any more: beside the history they would be the most that is in memory.
-pub fn assemble(corpus: &mut Corpus, let_go: LetGo<'_>) -> History {
+pub fn assemble(corpus: &mut Corpus, let_go: LetGo<'_>, kept: Kept) -> (History, Option<CallBlocks>) {
     let families = families_of(corpus, &logs(corpus)).clone();
-    assemble_families(corpus, families, let_go, false).0
-}
-
-/// The same with where the values of each call stand.
-pub fn assemble_with_blocks(corpus: &mut Corpus, let_go: LetGo<'_>) -> (History, CallBlocks) {
-    let families = families_of(corpus, &logs(corpus)).clone();
-    let (history, blocks) = assemble_families(corpus, families, let_go, true);
-    (history, blocks.unwrap_or_default())
+    assemble_families(corpus, &families, let_go, kept)
 }
 
 /// The same of families that are known, as places among the logs.
 pub fn assemble_families(
     corpus: &mut Corpus,
-    families: Vec<Vec<usize>>,
+    families: &[Vec<usize>],
     let_go: LetGo<'_>,
-    finds_values: bool,
+    kept: Kept,
 ) -> (History, Option<CallBlocks>) {
-    let logs = logs(corpus);
-    let sidecar_files = (corpus.files.len() - logs.len()) as u64;
-    let standings = corpus.standings.get_or_init(|| standings_in(&families, &logs, &corpus.names)).clone();
-    let (numbers, logs): (Vec<usize>, Vec<&SourceRows>) = logs.into_iter().unzip();
-    let blocks = finds_values.then(|| CallBlocks::without_calls(&logs));
-    let mut joined = JoinedHistory::of(families.len(), corpus, blocks);
-    let mut gone = 0;
-    for family in families {
-        let rows = |place: usize| &corpus.files[numbers[place]];
-        let files = family.iter().map(|&place| File::new(rows(place), standings[place])).collect();
-        let history = put_together(files, &corpus.names);
-        joined.find_values(family.iter().map(|&place| (place, rows(place))), &history);
-        for place in family {
-            let rows = &mut corpus.files[numbers[place]].rows;
-            let calls = rows.calls.len();
-            let_go(rows);
-            gone += calls - rows.calls.len();
-        }
-        joined.add(history);
-        if gone > CALLS_AT_ONCE {
-            gone = 0;
-            allocator::give_back_small_blocks();
+    let rows = corpus.files.iter().map(|file| [file.rows.calls.len(), file.rows.messages.len()]);
+    let rows = rows.fold([0; 2], |sum, file| [sum[0] + file[0], sum[1] + file[1]]);
+    let mut assembly = Assembly::begin(corpus, (families.len(), rows), kept);
+    assembly.add(corpus, families, let_go);
+    assembly.finish(corpus)
+}
+
+/// What is kept beside a history, or not of it.
+#[derive(Clone, Copy, Default)]
+pub struct Kept {
+    /// Where the values of each call stand.
+    pub blocks: bool,
+    /// Of messages what they add up to, and none of them.
+    pub sums_messages: bool,
+}
+
+/// A history that is put together a few families at a time.
+pub struct Assembly {
+    joined: JoinedHistory,
+    /// By log: its place in the corpus, and its standing once its family was added.
+    logs: Vec<(usize, FileStanding)>,
+    sums_messages: bool,
+    /// Rows of calls that were dropped since memory was given back.
+    gone: usize,
+}
+
+impl Assembly {
+    /// With room for all that so many families have: rows of calls, and of messages.
+    pub fn begin(corpus: &Corpus, (families, [calls, messages]): (usize, [usize; 2]), kept: Kept) -> Self {
+        let (places, logs): (Vec<usize>, Vec<&SourceRows>) = logs(corpus).into_iter().unzip();
+        let blocks = kept.blocks.then(|| CallBlocks::without_calls(&logs));
+        let messages = if kept.sums_messages { 0 } else { messages };
+        let joined = JoinedHistory::of(families, [calls, messages], blocks);
+        let logs = places.into_iter().map(|place| (place, FileStanding::default())).collect();
+        Self { joined, logs, sums_messages: kept.sums_messages, gone: 0 }
+    }
+
+    /// Adds families, of which the corpus has all rows.
+    pub fn add(&mut self, corpus: &mut Corpus, families: &[Vec<usize>], let_go: LetGo<'_>) {
+        self.rank(corpus, families);
+        for family in families {
+            let rows = |place: usize| &corpus.files[self.logs[place].0];
+            let files = family.iter().map(|&place| File::new(rows(place), self.logs[place].1)).collect();
+            let mut history = put_together(files, &corpus.names);
+            self.joined.find_values(family.iter().map(|&place| (place, rows(place))), &history);
+            for &place in family {
+                let rows = &mut corpus.files[self.logs[place].0].rows;
+                let calls = rows.calls.len();
+                let_go(rows);
+                self.gone += calls - rows.calls.len();
+            }
+            if self.sums_messages {
+                history.sum_messages();
+            }
+            self.joined.add(history);
+            if self.gone > CALLS_AT_ONCE {
+                self.gone = 0;
+                allocator::give_back_small_blocks();
+            }
         }
     }
-    let (mut history, blocks) = joined.finish();
-    history.merged.sidecar_files = sidecar_files;
-    (history, blocks)
+
+    /// Looks up or finds out the standing of the logs of some families.
+    fn rank(&mut self, corpus: &Corpus, families: &[Vec<usize>]) {
+        if let Some(known) = corpus.standings.get() {
+            self.logs.iter_mut().zip(known).for_each(|(log, standing)| log.1 = *standing);
+            return;
+        }
+        let of = |place: usize| &corpus.files[self.logs[place].0];
+        for (place, standing) in standings_in(families, &of, &corpus.names) {
+            self.logs[place].1 = standing;
+        }
+    }
+
+    /// The history, with where the values of its calls stand.
+    pub fn finish(self, corpus: &Corpus) -> (History, Option<CallBlocks>) {
+        if self.gone > 0 {
+            allocator::give_back_small_blocks();
+        }
+        let sidecar_files = (corpus.files.len() - self.logs.len()) as u64;
+        corpus.standings.get_or_init(|| self.logs.iter().map(|(_, standing)| *standing).collect());
+        let (mut history, blocks) = self.joined.finish();
+        history.merged.sidecar_files = sidecar_files;
+        (history, blocks)
+    }
 }
 
 /// The history of a family.
@@ -128,7 +179,12 @@ pub fn files_of_input(corpus: &Corpus) -> impl Iterator<Item = &SourceRows> {
 /// The session logs with their ranks.
 fn ranked(corpus: &Corpus) -> impl Iterator<Item = (&SourceRows, FileStanding)> {
     let logs = logs(corpus);
-    let standings = corpus.standings.get_or_init(|| standings_in(families_of(corpus, &logs), &logs, &corpus.names));
+    let standings = corpus.standings.get_or_init(|| {
+        let mut all = vec![FileStanding::default(); logs.len()];
+        let known = standings_in(families_of(corpus, &logs), &|place| logs[place].1, &corpus.names);
+        known.into_iter().for_each(|(place, standing)| all[place] = standing);
+        all
+    });
     logs.into_iter().zip(standings).map(|((_, file), standing)| (file, *standing))
 }
 
@@ -141,16 +197,17 @@ fn families_of<'c>(corpus: &'c Corpus, logs: &[(usize, &SourceRows)]) -> &'c Vec
     corpus.families.get_or_init(|| families(logs))
 }
 
-/// The standing of each log. What all logs say, as facts, would be as much as their rows.
-fn standings_in(families: &[Vec<usize>], logs: &[(usize, &SourceRows)], names: &Names) -> Vec<FileStanding> {
+/// The standing of each log of some families. What all logs say, as facts, would be as much as their rows.
+fn standings_in<'c>(
+    families: &[Vec<usize>],
+    log: &(dyn Fn(usize) -> &'c SourceRows + Sync),
+    names: &Names,
+) -> Vec<(usize, FileStanding)> {
     let of_family = |family: &Vec<usize>| -> Vec<(usize, FileStanding)> {
-        let facts = family.iter().map(|&place| facts(logs[place].1, names)).collect();
+        let facts = family.iter().map(|&place| facts(log(place), names)).collect();
         family.iter().copied().zip(standings(facts)).collect()
     };
-    let mut out = vec![FileStanding::default(); logs.len()];
-    let known: Vec<_> = families.par_iter().flat_map_iter(of_family).collect();
-    known.into_iter().for_each(|(place, standing)| out[place] = standing);
-    out
+    families.par_iter().flat_map_iter(of_family).collect()
 }
 
 /// What a file says: nothing that depends on its name, or on what else stands in it.
