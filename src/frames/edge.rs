@@ -1,6 +1,7 @@
 //! Follow-up edges between tools: what they are counted from, and what is said about each; and calls as events of a process,
 //! with the pairs that follow each other.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
@@ -143,8 +144,8 @@ pub struct EdgeThresholds {
 }
 
 /// Calls in the order of their places.
-pub struct EdgeFrame {
-    calls: Vec<Activity>,
+pub struct EdgeFrame<'a> {
+    calls: Cow<'a, [Activity]>,
 }
 
 /// A call and what comes after it: another call, or a tool at any time.
@@ -155,18 +156,20 @@ struct Pair<'c> {
     gap_ms: Option<Millis>,
 }
 
-impl EdgeFrame {
-    /// The calls, given in any order.
-    pub fn new(activities: &[Activity]) -> Self {
-        let mut calls = activities.to_vec();
-        calls.sort_by_key(|call| call.place);
+impl<'a> EdgeFrame<'a> {
+    /// The calls, given in any order; those of a history are in order.
+    pub fn new(activities: &'a [Activity]) -> Self {
+        let mut calls = Cow::Borrowed(activities);
+        if !calls.is_sorted_by_key(|call| call.place) {
+            calls.to_mut().sort_by_key(|call| call.place);
+        }
         Self { calls }
     }
 
     /// Pairs at one lag, within a context.
     pub fn follows(&self, lag: u32, turns: Turns) -> Result<Vec<EdgeSum>> {
         let mut pairs = Vec::new();
-        for from in &self.calls {
+        for from in self.calls.iter() {
             let place = from.place + u64::from(lag);
             let begin = self.calls.partition_point(|call| call.place < place);
             let there = self.calls[begin..].iter().take_while(|call| call.place == place);
@@ -188,11 +191,11 @@ impl EdgeFrame {
     /// Calls that another tool follows at any time in their context.
     pub fn eventually(&self) -> Result<Vec<EdgeSum>> {
         let mut last: BTreeMap<u32, BTreeMap<Sym, u64>> = BTreeMap::new();
-        for call in &self.calls {
+        for call in self.calls.iter() {
             last.entry(call.case).or_default().insert(call.tool, call.place);
         }
         let mut pairs = Vec::new();
-        for from in &self.calls {
+        for from in self.calls.iter() {
             let later = last[&from.case].iter().filter(|(_, last)| from.place < **last);
             pairs.extend(later.map(|(to, _)| Pair { from, to: *to, across_turns: false, gap_ms: None }));
         }
@@ -202,7 +205,7 @@ impl EdgeFrame {
     /// Calls of every tool, and the contexts that begin and end with it; by symbol.
     pub fn ends(&self) -> Result<Vec<EndSum>> {
         let mut bounds: BTreeMap<u32, [u64; 2]> = BTreeMap::new();
-        for call in &self.calls {
+        for call in self.calls.iter() {
             bounds.entry(call.case).or_insert([call.place; 2])[1] = call.place;
         }
         let columns = vec![

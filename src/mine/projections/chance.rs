@@ -12,6 +12,8 @@ type Scope = (Sym, Sym, Option<Id>);
 /// In how many answers each value stands, by scope.
 pub(super) struct Donors {
     scopes: BTreeMap<Scope, Frequencies>,
+    /// The same of each session, which is of one project.
+    own: BTreeMap<(Sym, Sym), OwnFrequencies>,
     projects: Vec<Id>,
     donors_min: u64,
 }
@@ -19,9 +21,14 @@ pub(super) struct Donors {
 #[derive(Default)]
 struct Frequencies {
     answers: u64,
-    answers_by_session: IdMap<u32, u64>,
     listing: ByValue<u64>,
-    listing_by_session: IdMap<(u64, u32), u64>,
+}
+
+/// By session; there are more of them than of all others.
+#[derive(Default)]
+struct OwnFrequencies {
+    answers: IdMap<u32, u32>,
+    listing: IdMap<(u64, u32), u32>,
 }
 
 impl Donors {
@@ -32,22 +39,23 @@ impl Donors {
         let given = calls.clone().flat_map(|(call, _)| told.values.given(call));
         let given: ValueSet = given.map(|given| given.value).collect();
         let projects = told.history.sessions.iter().map(|session| session.project).collect();
-        let mut donors = Self { scopes: BTreeMap::new(), projects, donors_min };
+        let (scopes, own) = (BTreeMap::new(), BTreeMap::new());
+        let mut donors = Self { scopes, own, projects, donors_min };
         for (call, row) in calls {
             let session = told.history.chains[row.chain as usize].session;
             for (list, values) in
                 told.values.lists(call).filter(|(list, _)| wanted.contains(&(row.tool, list.extractor)))
             {
+                // Only what was ever an argument is asked for.
+                let asked = || values.iter().map(|listed| listed.value).filter(|value| given.contains(value));
                 for project in [Some(donors.projects[session as usize]), None] {
                     let scope = donors.scopes.entry((row.tool, list.extractor, project)).or_default();
                     scope.answers += 1;
-                    *scope.answers_by_session.entry(session).or_default() += 1;
-                    // Only what was ever an argument is asked for.
-                    for value in values.iter().map(|listed| listed.value).filter(|value| given.contains(value)) {
-                        *scope.listing.entry(value).or_default() += 1;
-                        *scope.listing_by_session.entry((value, session)).or_default() += 1;
-                    }
+                    asked().for_each(|value| *scope.listing.entry(value).or_default() += 1);
                 }
+                let own = donors.own.entry((row.tool, list.extractor)).or_default();
+                *own.answers.entry(session).or_default() += 1;
+                asked().for_each(|value| *own.listing.entry((value, session)).or_default() += 1);
             }
         }
         donors
@@ -56,24 +64,24 @@ impl Donors {
     /// How likely it is that a list of another session, of the same project if that has enough of them, has one of these
     /// values.
     pub fn chance(&self, key: LinkKey, session: u32, values: &BTreeSet<u64>) -> f64 {
+        let Some(own) = self.own.get(&(key.from, key.extractor)) else { return 0.0 };
         let of = |project| self.scopes.get(&(key.from, key.extractor, project));
-        let others = |scope: &&Frequencies| scope.others(session) >= self.donors_min;
-        let project = of(Some(self.projects[session as usize])).filter(others);
-        let Some(scope) = project.or_else(|| of(None)).filter(|scope| scope.others(session) > 0) else { return 0.0 };
-        1.0 - values.iter().map(|value| 1.0 - scope.share(*value, session)).product::<f64>()
+        let others = |scope: &Frequencies| scope.answers - own.answers_of(session);
+        let project = of(Some(self.projects[session as usize])).filter(|scope| others(scope) >= self.donors_min);
+        let Some(scope) = project.or_else(|| of(None)).filter(|scope| others(scope) > 0) else { return 0.0 };
+        let all = |value: &u64| scope.listing.get(value).copied().unwrap_or_default();
+        let share = |value: &u64| (all(value) - own.listing_of(*value, session)) as f64 / others(scope) as f64;
+        1.0 - values.iter().map(|value| 1.0 - share(value)).product::<f64>()
     }
 }
 
-impl Frequencies {
-    fn others(&self, session: u32) -> u64 {
-        self.answers - self.answers_by_session.get(&session).copied().unwrap_or_default()
+impl OwnFrequencies {
+    fn answers_of(&self, session: u32) -> u64 {
+        self.answers.get(&session).copied().unwrap_or_default().into()
     }
 
-    /// Share of the other sessions' answers that list a value.
-    fn share(&self, value: u64, session: u32) -> f64 {
-        let all = self.listing.get(&value).copied().unwrap_or_default();
-        let own = self.listing_by_session.get(&(value, session)).copied().unwrap_or_default();
-        (all - own) as f64 / self.others(session) as f64
+    fn listing_of(&self, value: u64, session: u32) -> u64 {
+        self.listing.get(&(value, session)).copied().unwrap_or_default().into()
     }
 }
 
