@@ -58,6 +58,7 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<()> {
     let mut input = Input::read(&args.input, window::ALL, (0, detail), &args.output, context)?;
     input.expect_records(&args.input)?;
     input.keep_timelines()?;
+    input.sum_messages();
     let said = input.remember("said", |input| {
         let totals = totals(input.corpus());
         Ok(LogsReport { totals, overview: input.overview()? })

@@ -10,7 +10,7 @@ use crate::frames::lake::{ALL, Lake, Trouble};
 use crate::frames::manifest::LakeSegment;
 use crate::frames::sealed;
 use crate::frames::stored::StoredTable;
-use crate::frames::tables;
+use crate::frames::tables::{self, SourcesWithIds};
 use crate::logs::assemble::families::FamilySearch;
 use crate::logs::trace::FileRows;
 
@@ -94,7 +94,7 @@ impl<'l> FewRows<'l> {
         let stored = self.lake.stored(segment, table)?;
         let kind = PARTED.iter().position(|name| *name == table).unwrap_or_default();
         let (number, mut group) = (self.tables.len() as u32, 0);
-        let mut take = |(sources, ids): (Vec<u32>, Vec<(u32, Id)>)| {
+        let mut take = |(sources, ids): SourcesWithIds| {
             let mut is_wanted = false;
             for run in sources.chunk_by(|one, next| one == next) {
                 if let Some(&place) = places.get(&run[0]) {

@@ -71,12 +71,15 @@ pub fn read(
     Ok(())
 }
 
+/// The source of each row, and each id with its source.
+pub type SourcesWithIds = (Vec<u32>, Vec<(u32, Id)>);
+
 /// The columns of [`ids`].
 pub const ID_COLUMNS: [&str; 5] = ["source", "call", "id", "kind", "other"];
 
 /// The source of each row of a table of calls, messages or marks, and the ids by which logs that belong together know what it
 /// tells of.
-pub fn ids(table: &str, batch: &RecordBatch) -> ColumnResult<(Vec<u32>, Vec<(u32, Id)>)> {
+pub fn ids(table: &str, batch: &RecordBatch) -> ColumnResult<SourcesWithIds> {
     let columns = BatchColumns(batch);
     let sources = columns.u32("source")?.values().to_vec();
     let mut ids = Vec::with_capacity(sources.len());

@@ -4,7 +4,6 @@
 //! They stand beside the rows of a file, not in them: only who looks for links between tools reads them.
 
 use std::collections::BTreeMap;
-use std::ops::Range;
 use std::sync::Arc;
 
 use rayon::prelude::*;
@@ -172,20 +171,16 @@ impl ValueRows {
     }
 }
 
-/// Where the values of a call stand; there are two for every call.
-#[derive(Clone, Copy, Default, Debug)]
+/// Where the values of an answer or an input stand; there are two for every call. They go on as long as rows are of one block.
+#[derive(Clone, Copy, Debug)]
 struct Place {
     file: u32,
     row: u32,
-    rows: u32,
-    /// First of its values.
-    listed: u32,
 }
 
 impl Place {
-    fn rows(&self) -> Range<usize> {
-        self.row as usize..(self.row + self.rows) as usize
-    }
+    /// That of a call without values: there is no such file.
+    const NOWHERE: Self = Self { file: u32::MAX, row: 0 };
 }
 
 /// The values of every call of a history.
@@ -194,7 +189,8 @@ pub struct CallValues {
     /// Extractors and arguments.
     pub names: Arc<Names>,
     files: Vec<Arc<ValueRows>>,
-    answers: Vec<Place>,
+    /// With the first listed value of each.
+    answers: Vec<(Place, u32)>,
     inputs: Vec<Place>,
 }
 
@@ -210,10 +206,11 @@ impl CallValues {
     }
 
     fn all_lists(&self, call: usize) -> impl Iterator<Item = (&List, &[ListedValue])> {
-        let place = &self.answers[call];
+        let (place, first) = self.answers[call];
         let file = self.files.get(place.file as usize);
-        let (lists, listed) =
-            file.map_or((&[][..], &[][..]), |file| (&file.lists[place.rows()], &file.listed[place.listed as usize..]));
+        let (lists, listed) = file.map_or((&[][..], &[][..]), |file| {
+            (of_one_block(&file.lists, place.row, |list| list.block), &file.listed[first as usize..])
+        });
         let mut rest = listed;
         lists.iter().map(move |list| {
             let (values, later) = rest.split_at(usize::from(list.kept));
@@ -233,32 +230,38 @@ impl CallValues {
     }
 
     fn rows(&self, call: usize) -> &[GivenArgument] {
-        let place = &self.inputs[call];
-        self.files.get(place.file as usize).map_or(&[], |file| &file.given[place.rows()])
+        let place = self.inputs[call];
+        let file = self.files.get(place.file as usize);
+        file.map_or(&[], |file| of_one_block(&file.given, place.row, |given| given.block))
     }
 }
 
-/// Where the values of each block of a file stand, by block.
-struct Blocks(Vec<(u32, Place)>);
+/// The rows from this one on that are of its block.
+fn of_one_block<R>(rows: &[R], first: u32, block_of: impl Fn(&R) -> u32) -> &[R] {
+    rows[first as usize..].chunk_by(|a, b| block_of(a) == block_of(b)).next().unwrap_or_default()
+}
+
+/// Where the values of each block of a file stand, by block, with the first listed value of each.
+struct Blocks(Vec<(u32, (Place, u32))>);
 
 impl Blocks {
     /// Where the rows of each block stand; `block_of` tells the block of a row, and how many listed values belong to it.
     fn of<R>(file: u32, rows: &[R], block_of: impl Fn(&R) -> (u32, u16)) -> Self {
         let (mut row, mut listed) = (0, 0);
         let blocks = rows.chunk_by(|a, b| block_of(a).0 == block_of(b).0).map(|own| {
-            let place = Place { file, row, rows: own.len() as u32, listed };
-            row += place.rows;
+            let place = (Place { file, row }, listed);
+            row += own.len() as u32;
             listed += own.iter().map(|one| u32::from(block_of(one).1)).sum::<u32>();
             (block_of(&own[0]).0, place)
         });
-        let mut places: Vec<(u32, Place)> = blocks.collect();
+        let mut places: Vec<_> = blocks.collect();
         // They stand in order already, but where a file was written by somebody else.
         places.sort_by_key(|(block, _)| *block);
         Self(places)
     }
 
     /// The last place of a block.
-    fn get(&self, block: u32) -> Option<Place> {
+    fn get(&self, block: u32) -> Option<(Place, u32)> {
         let until = self.0.partition_point(|(other, _)| *other <= block);
         self.0[..until].last().filter(|(other, _)| *other == block).map(|(_, place)| *place)
     }
@@ -335,16 +338,16 @@ impl CallBlocks {
         let lists_of =
             |(file, rows): (u32, &Arc<ValueRows>)| Blocks::of(file, &rows.lists, |list| (list.block, list.kept));
         let given_of = |(file, rows): (u32, &Arc<ValueRows>)| Blocks::of(file, &rows.given, |given| (given.block, 0));
-        let answers = places(&self.answers, numbered().map(lists_of).collect());
-        let inputs = places(&self.inputs, numbered().map(given_of).collect());
+        let answers = places(&self.answers, numbered().map(lists_of).collect(), |place| place);
+        let inputs = places(&self.inputs, numbered().map(given_of).collect(), |(place, _)| place);
         CallValues { names, files, answers, inputs }
     }
 }
 
-/// Where the values stand of those blocks that count.
-fn places(counts: &[Option<Copied>], files: Vec<Blocks>) -> Vec<Place> {
+/// What `keep` keeps of where the values stand of those blocks that count.
+fn places<P>(counts: &[Option<Copied>], files: Vec<Blocks>, keep: impl Fn((Place, u32)) -> P) -> Vec<P> {
     let find = |best: &Option<Copied>| best.and_then(|(_, file, block)| files[file as usize].get(block));
-    counts.iter().map(|best| find(best).unwrap_or_default()).collect()
+    counts.iter().map(|best| keep(find(best).unwrap_or((Place::NOWHERE, 0)))).collect()
 }
 
 fn better(best: &mut Option<Copied>, copy: Copied) {
