@@ -6,10 +6,12 @@ use std::sync::Arc;
 use proptest::prelude::*;
 
 use super::timeline_builder::Story;
-use crate::base::data::fitting;
+use crate::base::data::{Data, fitting};
 use crate::base::id::work;
 use crate::logs::timeline::requests::{SegmentCause, Timeline, Trigger};
 use crate::whatif::clearing::Micro;
+use crate::whatif::client::capped::{Capped, Limit, ResultLimit};
+use crate::whatif::client::thresholds::ClientThresholds;
 use crate::whatif::compaction::params::{MicroParams, Params, Real, Style};
 use crate::whatif::compaction::{Compaction, CompactionThresholds, CompactionTrigger};
 use crate::whatif::history_trim::{self as trim, HistoryTrim, HistoryTrimThresholds, TrimRule};
@@ -48,6 +50,25 @@ impl Stage for Anew {
     }
 }
 
+/// Is asked for every request, whether it would change something or not.
+struct Asked(Box<dyn Stage>);
+
+impl Stage for Asked {
+    fn begin(&mut self, timeline: &Timeline, chain: u32) {
+        self.0.begin(timeline, chain);
+    }
+
+    fn apply(
+        &mut self,
+        moment: &RequestMoment<'_>,
+        given: Given<'_>,
+        view: &mut ContextView,
+        output: &mut StageOutput,
+    ) -> usize {
+        self.0.apply(moment, given, view, output)
+    }
+}
+
 /// Stages, and what each wrote down when they ran.
 #[derive(Default)]
 struct Booked {
@@ -73,6 +94,12 @@ impl Booked {
     /// The same, made anew at each request.
     fn anew(mut self) -> Self {
         self.stages = self.stages.into_iter().map(|stage| Box::new(Anew(stage)) as Box<dyn Stage>).collect();
+        self
+    }
+
+    /// The same, asked for every request.
+    fn asked(mut self) -> Self {
+        self.stages = self.stages.into_iter().map(|stage| Box::new(Asked(stage)) as Box<dyn Stage>).collect();
         self
     }
 }
@@ -129,6 +156,13 @@ impl Bench {
         Booked::of(Micro::new(params, CompactionThresholds::shipped().clone(), journal.clone()), journal)
     }
 
+    /// Shell output of so many characters is shown as it was.
+    fn capped(&self, chars: u64) -> Booked {
+        let results = ClientThresholds::load(&Data::default()).unwrap().results;
+        let limit = ResultLimit::new(Limit::BashChars(chars), results, self.rules.clone());
+        Booked { stages: vec![Box::new(Capped::new(limit, Arc::clone(&self.sizes.tokens)))], books: Vec::new() }
+    }
+
     fn trim(&self, sticky: bool) -> Booked {
         self.trimmed(|params| (params.sticky, params.max_history_tokens) = (sticky, 4_000))
     }
@@ -176,11 +210,17 @@ impl Bench {
             self.pipeline().then(self.micro(false)).then(self.trim(false)).then(self.compaction(Real::Keep)),
             self.micro(true).then(self.trim(false)),
             self.trim_all(),
+            self.capped(3_000),
+            self.capped(3_000).then(self.compaction(Real::Keep)),
         ]
     }
 
+    fn simulator(&self) -> Simulator<'_> {
+        Simulator::new(&self.timeline, &self.sizes, &self.cache_rules, &self.prices)
+    }
+
     fn run(&self, Booked { mut stages, books }: Booked) -> (SimulatedRun, Vec<Break>, Vec<String>) {
-        let simulator = Simulator::new(&self.timeline, &self.sizes, &self.cache_rules, &self.prices);
+        let simulator = self.simulator();
         let detectors = Detectors::new(&self.timeline, &self.sizes.tokens, BreakageThresholds::shipped());
         let mut watch = BreakWatch::new(&detectors);
         watch.with_pairs = true;
@@ -227,6 +267,54 @@ proptest! {
             prop_assert_eq!(bench.run(kept), bench.run(anew.anew()), "stack {}", number);
         }
     }
+}
+
+/// A conversation, and forks of it and of each other, which go on after one another.
+fn told_with_forks(steps: &[(u8, u32)], forks: &[(u32, u8, u32)]) -> Timeline {
+    let mut log = Story::new();
+    log.session("a", "/p").human(400).ask(0, 9_000, 3);
+    let mut told = (9_000, 1);
+    steps.iter().for_each(|&one| step(&mut log, one, &mut told));
+    for (number, &(after, what, chars)) in forks.iter().enumerate() {
+        log.agent(&format!("fork {number}")).back_to(after % told.1).human(60).ask(told.0 / 2, 300, 3).says(30);
+        told.1 += 1;
+        let kinds = if what > 3 { 4..14 } else { 12..14 };
+        step(&mut log, (kinds.start + what % kinds.len() as u8, chars), &mut told);
+    }
+    log.done()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 150, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn what_is_sent_as_logged_is_what_a_stage_would_have_left(
+        steps in prop::collection::vec((0_u8..14, 1_u32..4_000), 1..20),
+        forks in prop::collection::vec((0_u32..40, 0_u8..14, 1_u32..4_000), 0..6),
+    ) {
+        let bench = Bench::new(told_with_forks(&steps, &forks));
+        for (number, (kept, asked)) in bench.stacks().into_iter().zip(bench.stacks()).enumerate() {
+            prop_assert_eq!(bench.run(kept), bench.run(asked.asked()), "stack {}", number);
+        }
+    }
+}
+
+#[test]
+fn forks_that_no_stage_changes_take_no_more_steps_than_the_log() {
+    let mut log = Story::new();
+    log.session("a", "/p").human(400).ask(0, 9_000, 3);
+    for request in 0..40 {
+        log.calls("Bash", "", 30).wait(1).result(4_000).ask(9_000 + 1_200 * request, 1_200, 3).says(20);
+    }
+    for fork in 1..20 {
+        log.agent(&format!("fork {fork}")).back_to(2 * fork).human(60).ask(9_000 + 2_400 * u64::from(fork), 30, 3);
+    }
+    let bench = Bench::new(log.done());
+    let simulator = bench.simulator();
+    let steps = |mut run: Booked| work::of(|| drop(simulator.run(simulator.chains(), &mut run.stages, None)));
+    let of_log = steps(Booked::default());
+    assert!(of_log > 0 && steps(bench.capped(3_000)) > of_log);
+    assert_eq!(steps(bench.capped(5_000)), of_log);
 }
 
 /// A prompt before the result of a call is no place to cut, until the conversation goes back to before the result.

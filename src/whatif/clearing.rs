@@ -5,6 +5,7 @@
 //! request the rule may clear more, oldest first until what remains is small enough, and only if that frees enough at
 //! once. [`replayed`] finds the clearings of the log again.
 
+use std::cell::OnceCell;
 use std::collections::BTreeSet;
 use std::iter;
 
@@ -43,13 +44,15 @@ pub struct Micro {
     left: usize,
     /// What is cleared stays so in what is forked off.
     forks: ForkPoints<BTreeSet<u32>>,
+    /// By chain: estimated tokens of the results of its contexts that count, or more.
+    counted: OnceCell<Vec<u64>>,
 }
 
 impl Micro {
     /// Every result that is cleared is written to `journal`.
     pub fn new(params: MicroParams, thresholds: CompactionThresholds, journal: StageJournal<Cleared>) -> Self {
         let (cleared, results, forks) = (BTreeSet::new(), Results::default(), ForkPoints::default());
-        Self { params, thresholds, journal, cleared, results, left: 0, forks }
+        Self { params, thresholds, journal, cleared, results, left: 0, forks, counted: OnceCell::new() }
     }
 
     /// Whether the client counts and clears results of the block's tool.
@@ -160,12 +163,12 @@ impl Stage for Micro {
     }
 
     fn may_change(&self, timeline: &Timeline, chain: u32, _: u64) -> bool {
-        let is_counted = |block: &&Block| block.kind == BlockKind::ToolResult && self.clears(timeline, block);
-        timeline.blocks_of(chain).is_none_or(|blocks| {
-            let blocks = timeline.blocks[blocks.start as usize..blocks.end as usize].iter();
-            let sizes = blocks.filter(is_counted).map(|block| self.thresholds.client.estimate(block.chars));
-            sizes.sum::<u64>() > self.params.target_tokens
-        })
+        let is_counted = |block: &Block| block.kind == BlockKind::ToolResult && self.clears(timeline, block);
+        let counted = |block: u32| {
+            let block = &timeline.blocks[block as usize];
+            if is_counted(block) { self.thresholds.client.estimate(block.chars) } else { 0 }
+        };
+        self.counted.get_or_init(|| timeline.sums_by_chain(counted))[chain as usize] > self.params.target_tokens
     }
 
     fn apply(

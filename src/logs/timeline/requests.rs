@@ -664,12 +664,25 @@ impl Timeline {
         self.references.iter().filter(|reference| self.request(reference.request).counts())
     }
 
-    /// The blocks that the contexts of a chain are made of; none for a fork, which begins with blocks of another chain.
-    pub fn blocks_of(&self, chain: u32) -> Option<Range<u32>> {
-        let requests = self.requests_of(chain);
-        let Some((first, last)) = requests.first().zip(requests.last()) else { return Some(0..0) };
-        let is_fork = self.segments[first.segment as usize].after != NONE;
-        (!is_fork).then_some(first.inputs.start..last.outputs.end)
+    /// The request that a chain was forked off.
+    pub fn forked_off(&self, chain: u32) -> Option<u32> {
+        let opening = self.segments.get(self.chain(chain).segments.start as usize)?;
+        (opening.after != NONE).then_some(opening.after)
+    }
+
+    /// By chain: what all blocks come to that its contexts can be made of, or more: its own, and those of the chains that it was
+    /// forked off, to their ends.
+    pub fn sums_by_chain(&self, of: impl Fn(u32) -> u64) -> Vec<u64> {
+        let mut sums: Vec<u64> = Vec::with_capacity(self.chains.len());
+        for chain in 0..self.chains.len() as u32 {
+            let base = self.forked_off(chain).map(|request| self.request(request).chain as usize);
+            // What a chain that is still to come holds is not known.
+            let inherited = base.map_or(0, |base| sums.get(base).copied().unwrap_or(u64::MAX));
+            let (first, last) = (self.requests_of(chain).first(), self.requests_of(chain).last());
+            let blocks = first.zip(last).map_or(0..0, |(first, last)| first.inputs.start..last.outputs.end);
+            sums.push(blocks.map(&of).fold(inherited, u64::saturating_add));
+        }
+        sums
     }
 
     /// Keeps the requests that began within the window, and what belongs to them. Of a chain that began earlier, what it

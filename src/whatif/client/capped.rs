@@ -4,6 +4,7 @@
 //! And what a limit keeps back and a later step names: nothing else in the context says it, so the model has to look
 //! it up where the client stored the rest, and has it in its context from then on.
 
+use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::sync::Arc;
@@ -38,6 +39,8 @@ pub struct Capped {
     limit: ResultLimit,
     /// Sizes of [`Timeline::blocks`].
     tokens: Arc<[u32]>,
+    /// By chain: how many results of its contexts are cut, or more.
+    cuts: OnceCell<Vec<u64>>,
 }
 
 impl ResultLimit {
@@ -84,7 +87,7 @@ impl ResultLimit {
 impl Capped {
     /// Shows results under a limit; `tokens` are the sizes of [`Timeline::blocks`].
     pub fn new(limit: ResultLimit, tokens: Arc<[u32]>) -> Self {
-        Self { limit, tokens }
+        Self { limit, tokens, cuts: OnceCell::new() }
     }
 
     /// The item as it would have been shown. Whoever cut it before has the say.
@@ -101,7 +104,8 @@ impl Stage for Capped {
 
     fn may_change(&self, timeline: &Timeline, chain: u32, _: u64) -> bool {
         let is_cut = |block: u32| self.limit.cut(timeline, block, self.tokens[block as usize]).is_some();
-        timeline.blocks_of(chain).is_none_or(|mut blocks| blocks.any(is_cut))
+        let cuts = self.cuts.get_or_init(|| timeline.sums_by_chain(|block| is_cut(block).into()));
+        cuts[chain as usize] > 0
     }
 
     fn apply(

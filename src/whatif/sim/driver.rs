@@ -17,7 +17,8 @@ use crate::whatif::sim::priors::{Prior, WarmPrefix};
 use crate::whatif::sim::run::{Extra, Priced, SimulatedRun};
 use crate::whatif::sim::simulator::Simulator;
 use crate::whatif::sim::view::{
-    ContextView, ExtraCall, ForkPoints, Given, Item, ItemKey, Prefix, RequestMoment, Stage, StageOutput, tokens,
+    ContextView, ExtraCall, ForkPoints, Given, Item, ItemKey, Prefix, RequestMoment, Stage, StageOutput, fork_point,
+    tokens,
 };
 use crate::whatif::sim::{laid_out, sizes};
 
@@ -34,6 +35,8 @@ struct Last {
 #[derive(Clone)]
 struct ForkBase {
     view: ContextView,
+    /// Whether it was sent as the log has it: then its items are laid out where a chain needs them.
+    is_plain: bool,
     /// Lengths of the prefixes of its model.
     lengths: Vec<u64>,
     cached: u64,
@@ -104,7 +107,6 @@ impl<'a, 'r, 'b> Driver<'a, 'r, 'b> {
         let timeline = self.simulator.timeline;
         self.cache.begin();
         self.last = None;
-        self.base = self.forks.take(timeline, chain);
         self.logged.items.clear();
         self.before.items.clear();
         (self.kept, self.had) = (0, 0);
@@ -112,6 +114,7 @@ impl<'a, 'r, 'b> Driver<'a, 'r, 'b> {
         let is_watched = self.stages.is_empty() && self.watch.is_some();
         let largest = self.simulator.largest[chain as usize];
         self.is_plain = !is_watched && !self.stages.iter().any(|stage| stage.may_change(timeline, chain, largest));
+        self.base = self.take_base(chain);
         self.stages.iter_mut().for_each(|stage| stage.begin(timeline, chain));
         if let Some(watch) = self.watch.as_deref_mut() {
             watch.begin();
@@ -158,12 +161,24 @@ impl<'a, 'r, 'b> Driver<'a, 'r, 'b> {
             return;
         }
         let timeline = self.simulator.timeline;
-        let view = self.views.last().filter(|_| !self.is_plain).unwrap_or(&self.logged);
+        let sent = self.views.last().filter(|_| !self.is_plain);
+        let as_logged = ContextView { prefix: self.logged.prefix, items: Vec::new() };
         self.forks.keep(timeline, index, || ForkBase {
-            view: view.clone(),
+            view: sent.cloned().unwrap_or(as_logged),
+            is_plain: self.is_plain,
             lengths: self.cache.lengths(timeline.request(index).model),
             cached: self.cache.cached(),
         });
+    }
+
+    /// What a chain was forked off, if its contexts may be changed: else it goes by the log.
+    fn take_base(&mut self, chain: u32) -> Option<ForkBase> {
+        let Simulator { timeline, sizes, .. } = *self.simulator;
+        let mut base = self.forks.take(timeline, chain).filter(|_| !self.is_plain)?;
+        if base.is_plain {
+            laid_out::lay(timeline, sizes, fork_point(timeline, chain)?, &mut base.view.items);
+        }
+        Some(base)
     }
 
     /// The context that is sent.

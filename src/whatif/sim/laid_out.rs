@@ -52,7 +52,9 @@ pub fn before(timeline: &Timeline, sizes: &BlockSizes, request: u32, items: &mut
         add_outputs(timeline, sizes, base, items);
         return items.len();
     }
-    let old = std::mem::take(items);
+    // Before the first request there is nothing to compare with, and room for the context of the chain before.
+    let old = items.clone();
+    items.clear();
     lay(timeline, sizes, base, items);
     add_outputs(timeline, sizes, base, items);
     old.iter().zip(items.iter()).take_while(|(old, new)| old == new).count()
