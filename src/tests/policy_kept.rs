@@ -219,8 +219,15 @@ impl Bench {
         Simulator::new(&self.timeline, &self.sizes, &self.cache_rules, &self.prices)
     }
 
-    fn run(&self, Booked { mut stages, books }: Booked) -> (SimulatedRun, Vec<Break>, Vec<String>) {
-        let simulator = self.simulator();
+    fn run(&self, booked: Booked) -> (SimulatedRun, Vec<Break>, Vec<String>) {
+        self.run_on(&self.simulator(), booked)
+    }
+
+    fn run_on(
+        &self,
+        simulator: &Simulator<'_>,
+        Booked { mut stages, books }: Booked,
+    ) -> (SimulatedRun, Vec<Break>, Vec<String>) {
         let detectors = Detectors::new(&self.timeline, &self.sizes.tokens, BreakageThresholds::shipped());
         let mut watch = BreakWatch::new(&detectors);
         watch.with_pairs = true;
@@ -281,6 +288,8 @@ fn told_with_forks(steps: &[(u8, u32)], forks: &[(u32, u8, u32)]) -> Timeline {
         let kinds = if what > 3 { 4..14 } else { 12..14 };
         step(&mut log, (kinds.start + what % kinds.len() as u8, chars), &mut told);
     }
+    log.session("b", "/p").wait(9_000).human(400).ask(0, 9_000, 3).says(30).human(20).ask(9_000, 60, 3);
+    log.agent("short").back_to(told.1).human(90).ask(9_000, 80, 3);
     log.done()
 }
 
@@ -293,8 +302,13 @@ proptest! {
         forks in prop::collection::vec((0_u32..40, 0_u8..14, 1_u32..4_000), 0..6),
     ) {
         let bench = Bench::new(told_with_forks(&steps, &forks));
+        let knowing = bench.simulator().knowing(bench.simulator().baseline().into());
         for (number, (kept, asked)) in bench.stacks().into_iter().zip(bench.stacks()).enumerate() {
-            prop_assert_eq!(bench.run(kept), bench.run(asked.asked()), "stack {}", number);
+            let kept = bench.run(kept);
+            prop_assert_eq!(&kept, &bench.run(asked.asked()), "stack {}", number);
+            // Nor does it matter whether it is sent once more.
+            let again = bench.stacks().into_iter().nth(number).unwrap();
+            prop_assert_eq!(kept, bench.run_on(&knowing, again), "stack {}", number);
         }
     }
 }
@@ -315,6 +329,9 @@ fn forks_that_no_stage_changes_take_no_more_steps_than_the_log() {
     let of_log = steps(Booked::default());
     assert!(of_log > 0 && steps(bench.capped(3_000)) > of_log);
     assert_eq!(steps(bench.capped(5_000)), of_log);
+    let simulator = bench.simulator().knowing(simulator.baseline().into());
+    let again = |mut run: Booked| work::of(|| drop(simulator.run(simulator.chains(), &mut run.stages, None)));
+    assert_eq!([bench.capped(5_000), bench.capped(3_000)].map(again), [0, steps(bench.capped(3_000))]);
 }
 
 /// A prompt before the result of a call is no place to cut, until the conversation goes back to before the result.

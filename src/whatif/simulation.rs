@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
@@ -43,7 +44,7 @@ pub struct Simulation<'w> {
     /// What looks for breaks.
     pub detectors: Detectors<'w>,
     /// The run under the cache as it was.
-    pub observed: SimulatedRun,
+    pub observed: Arc<SimulatedRun>,
     pub billed: RunBill,
     pub off_bill: OffBill,
 }
@@ -59,6 +60,8 @@ impl<'w> Simulation<'w> {
         let simulator = Simulator::new(&workload.timeline, &workload.sizes, shipped, &workload.prices);
         let simulator = simulator.counting_answers(workload.with_output);
         let (observed, off_bill) = rayon::join(|| simulator.baseline(), || OffBill::of(&simulator, workload));
+        let observed = Arc::new(observed);
+        let simulator = simulator.knowing(Arc::clone(&observed));
         let detectors = Detectors::new(&workload.timeline, &workload.sizes.tokens, &workload.breakage);
         let billed = bill::total(&simulator);
         Self { workload, tools, replayed, simulator, detectors, observed, billed, off_bill }

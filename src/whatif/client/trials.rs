@@ -34,7 +34,7 @@ use crate::whatif::workload::Workload;
 /// What every try is made on: the sessions of some projects, or all, under the cache of the simulator. Whether answers count is
 /// its matter as well.
 pub struct LeverTrials<'b> {
-    simulator: &'b Simulator<'b>,
+    simulator: Simulator<'b>,
     workload: &'b Workload,
     detectors: Detectors<'b>,
     standing: Vec<LeverValue>,
@@ -58,7 +58,7 @@ pub struct LeverTrials<'b> {
 /// A configuration, replayed.
 #[derive(Default)]
 struct Replayed {
-    run: SimulatedRun,
+    run: Arc<SimulatedRun>,
     steps: Vec<(u32, Strength)>,
     /// What its breaks cost, by request.
     penalties: Vec<(u32, Cost)>,
@@ -116,7 +116,7 @@ impl<'b> LeverTrials<'b> {
         let compaction = data.read("policies/compaction.toml", CompactionThresholds::parse)?;
         let params = PolicyConfigs::load(data)?.sheet(Policy::Compaction).params()?;
         let mut trials = Self {
-            simulator,
+            simulator: simulator.clone(),
             workload,
             detectors: Detectors::new(&workload.timeline, &workload.sizes.tokens, &workload.breakage),
             standing: standing.to_vec(),
@@ -140,6 +140,9 @@ impl<'b> LeverTrials<'b> {
         };
         let off_bill = || distance::by(simulator, &foretold(simulator, Switch::On), key);
         let ((before, of_subagents), off_bill) = rayon::join(|| rayon::join(before, of_subagents), off_bill);
+        if standing.is_empty() {
+            trials.simulator = simulator.clone().knowing(Arc::clone(&before.run));
+        }
         (trials.before, trials.before_of_subagents, trials.off_bill) = (before, of_subagents, off_bill);
         Ok(trials)
     }
@@ -215,7 +218,7 @@ impl<'b> LeverTrials<'b> {
         let limits: Vec<ResultLimit> = limits().collect();
         let penalties =
             self.penalties(&breaks, &lookups(self.simulator.timeline, &limits, &self.tokens, &breaks), class);
-        Replayed { run, steps: steps(&breaks), penalties }
+        Replayed { run: Arc::new(run), steps: steps(&breaks), penalties }
     }
 
     fn limit(&self, setting: LeverValue) -> Option<ResultLimit> {
@@ -308,7 +311,7 @@ impl<'b> LeverTrials<'b> {
     /// request more, which reads its whole context. So is each look at what a limit keeps back; what it brings is written, and
     /// read again as long as the result stands in the context of the log. What is written lives as long as all else does.
     fn penalties(&self, breaks: &[Break], looked_up: &[LookUp], class: Option<CacheLifetime>) -> Vec<(u32, Cost)> {
-        let Simulator { timeline, tariff, priors, .. } = self.simulator;
+        let Simulator { timeline, tariff, priors, .. } = &self.simulator;
         let cost = |index: u32, spent: &Spent| (index, tariff.of(timeline.request(index), spent));
         let write = |request: u32, tokens: u64| {
             cost(request, &written(tokens, class.unwrap_or(priors[request as usize].class)))

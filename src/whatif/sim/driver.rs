@@ -7,7 +7,7 @@
 
 use std::ops::Range;
 
-use crate::logs::timeline::requests::{Marks, NONE, SegmentCause};
+use crate::logs::timeline::requests::{Marks, NONE, Request, SegmentCause};
 use crate::logs::trace::{Millis, Place};
 use crate::whatif::prompt_cache::params::{CacheRules, HiddenForks};
 use crate::whatif::sim::breakage::BreakWatch;
@@ -99,8 +99,46 @@ impl<'a, 'r, 'b> Driver<'a, 'r, 'b> {
     pub(super) fn send(mut self, chains: Range<u32>) -> SimulatedRun {
         let requests = |chain: u32| self.simulator.timeline.chain(chain).requests.len();
         self.run.requests.reserve_exact(chains.clone().map(requests).sum());
-        chains.for_each(|chain| self.chain(chain));
+        let as_logged = self.simulator.as_logged.as_deref().filter(|_| !self.is_watched());
+        let as_logged = as_logged.map(|run| (run, self.untouched()));
+        for chain in chains {
+            match &as_logged {
+                Some((run, untouched)) if untouched[chain as usize] => self.copy(run, chain),
+                _ => self.chain(chain),
+            }
+        }
         self.run
+    }
+
+    /// By chain: whether no stage may change it, nor what it was forked off or what was forked off that: then nobody has to know
+    /// what stood.
+    fn untouched(&self) -> Vec<bool> {
+        let Simulator { timeline, ref largest, .. } = *self.simulator;
+        let (mut roots, mut changed) = (Vec::new(), vec![false; timeline.chains.len()]);
+        for chain in self.simulator.chains() {
+            let base = timeline.forked_off(chain).map(|base| timeline.request(base).chain as usize);
+            // A chain that is still to come leaves nothing to one before it.
+            let root = base.and_then(|base| roots.get(base).copied()).unwrap_or(chain as usize);
+            roots.push(root);
+            let largest = largest[chain as usize];
+            changed[root] |= self.stages.iter().any(|stage| stage.may_change(timeline, chain, largest));
+        }
+        roots.into_iter().map(|root| !changed[root]).collect()
+    }
+
+    /// Adds a chain as another run has it.
+    fn copy(&mut self, from: &SimulatedRun, chain: u32) {
+        let timeline = self.simulator.timeline;
+        let requests = &timeline.chain(chain).requests;
+        self.run.requests.extend_from_slice(within(&from.requests, requests, |one| one.request));
+        self.run.extra.extend_from_slice(within(&from.extra, requests, |one| one.request));
+        let has_none = |request: &&Request| request.context() == 0 && request.counts();
+        self.run.without_usage += timeline.requests_of(chain).iter().filter(has_none).count() as u64;
+    }
+
+    /// Whether contexts are looked at that no stage changes.
+    fn is_watched(&self) -> bool {
+        self.stages.is_empty() && self.watch.is_some()
     }
 
     fn chain(&mut self, chain: u32) {
@@ -111,9 +149,9 @@ impl<'a, 'r, 'b> Driver<'a, 'r, 'b> {
         self.before.items.clear();
         (self.kept, self.had) = (0, 0);
         self.logged.prefix = Prefix { tokens: self.simulator.sizes.prefix[chain as usize], edition: 0 };
-        let is_watched = self.stages.is_empty() && self.watch.is_some();
         let largest = self.simulator.largest[chain as usize];
-        self.is_plain = !is_watched && !self.stages.iter().any(|stage| stage.may_change(timeline, chain, largest));
+        self.is_plain =
+            !self.is_watched() && !self.stages.iter().any(|stage| stage.may_change(timeline, chain, largest));
         self.base = self.take_base(chain);
         self.stages.iter_mut().for_each(|stage| stage.begin(timeline, chain));
         if let Some(watch) = self.watch.as_deref_mut() {
@@ -491,6 +529,12 @@ impl<'a, 'r, 'b> Driver<'a, 'r, 'b> {
         let extra = Extra { request: index, call, spent, cost };
         self.run.extra.extend(std::iter::repeat_n(extra, kept.reads as usize));
     }
+}
+
+/// What belongs to some requests, of things in the order of requests.
+fn within<'t, T>(all: &'t [T], requests: &Range<u32>, request: impl Fn(&T) -> u32) -> &'t [T] {
+    let until = |end: u32| all.partition_point(|one| request(one) < end);
+    &all[until(requests.start)..until(requests.end)]
 }
 
 /// How messages came from those before.

@@ -31,6 +31,8 @@ pub struct Simulator<'a> {
     pub(super) min_cacheable: Vec<u64>,
     /// By chain: tokens that no context of the log exceeds.
     pub(super) largest: Arc<[u64]>,
+    /// [`Simulator::baseline`], if it has run: what no stage changes is taken from it.
+    pub(super) as_logged: Option<Arc<SimulatedRun>>,
 }
 
 impl<'a> Simulator<'a> {
@@ -45,6 +47,7 @@ impl<'a> Simulator<'a> {
             answers: false,
             min_cacheable: minima(timeline, cache_rules),
             largest: laid_out::largest(timeline, sizes).into(),
+            as_logged: None,
         }
     }
 
@@ -53,13 +56,20 @@ impl<'a> Simulator<'a> {
     where
         'a: 'b,
     {
-        Simulator { cache_rules, min_cacheable: minima(self.timeline, cache_rules), ..self.clone() }
+        let as_logged = self.as_logged.clone().filter(|_| *cache_rules == *self.cache_rules);
+        Simulator { cache_rules, min_cacheable: minima(self.timeline, cache_rules), as_logged, ..self.clone() }
     }
 
     /// The same simulator, on which answers count or do not.
     #[must_use]
     pub fn counting_answers(self, answers: bool) -> Self {
-        Self { answers, ..self }
+        Self { answers, as_logged: self.as_logged.filter(|_| answers == self.answers), ..self }
+    }
+
+    /// The same simulator, which knows its own [`Simulator::baseline`].
+    #[must_use]
+    pub fn knowing(self, baseline: Arc<SimulatedRun>) -> Self {
+        Self { as_logged: Some(baseline), ..self }
     }
 
     /// How the input of a request was billed.
