@@ -13,7 +13,7 @@ use crate::logs::trace::{NO_TIME, Status};
 use crate::planner::prefetches::HostTrace;
 use crate::planner::stage::{Planner, PlannerStage, trail};
 use crate::replay::Scenario;
-use crate::replay::input::ReplayInput;
+use crate::replay::input::{CallTime, ReplayInput};
 use crate::telemetry::log::{EventLog, RecordedEvent, RecordedPlan};
 
 /// Adds what a planner did in the judged sessions to the events of the same logs.
@@ -27,13 +27,14 @@ pub fn add(stage: &PlannerStage, planner: &Planner, source: &ReplayInput, scenar
         // Without an answer there is nothing to hold a prediction against.
         let predicted = if answer.is_some() { trace.plan.predicted } else { 0 };
         let answer = answer.unwrap_or_else(|| unknown(names, &trace));
-        let call = &source.history.calls[trace.after as usize];
+        let (session, chain, partition) = source.tape.responses[trace.after as usize].context();
+        let CallTime { ts, step, .. } = source.times[trace.after as usize];
         RecordedEvent {
-            session: source.history.chains[call.chain as usize].session,
-            chain: call.chain,
-            partition: call.partition,
-            step: call.step,
-            ts: if call.ts == NO_TIME { 0 } else { call.ts },
+            session,
+            chain,
+            partition,
+            step,
+            ts: if ts == NO_TIME { 0 } else { ts },
             call: name(&trace),
             plan: RecordedPlan { predicted, ..trace.plan },
             ..answer

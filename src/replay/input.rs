@@ -1,20 +1,23 @@
 //! The logs laid out for a replay, and the same as recorded responses.
 
 use std::ops::Range;
+use std::sync::Arc;
 
 use crate::base::body_shape::{BodyShape, LayerId};
 use crate::base::error::Result;
 use crate::base::id::Id;
 use crate::base::names::Names;
 use crate::base::numbers::saturated;
+use crate::base::stats::SessionUse;
 use crate::facts::body_facts::Encoding;
 use crate::facts::encode::{self, FormatFamily};
 use crate::frames::input::Input;
 use crate::logs::corpus::Corpus;
-use crate::logs::history::History;
+use crate::logs::history::{Call, History};
 use crate::logs::trace::{Millis, NO_TIME, Place};
 use crate::logs::vocabulary::Vocabulary;
 use crate::mine::{sessions, totals};
+use crate::replay::laid_out_calls::LaidOutCalls;
 use crate::replay::lines_of_contexts::LinesOfContexts;
 use crate::replay::savings::PaperClaim;
 use crate::replay::tape::{Endpoint, Response};
@@ -28,8 +31,12 @@ use crate::telemetry::log::{
 /// A history laid out, with what reports need besides.
 pub struct ReplayInput {
     pub tape: Tape,
-    /// What happened, without the messages.
+    /// What happened, without calls and messages: what a replay asks of calls stands in the tape.
     pub history: History,
+    /// When each of the calls was made.
+    pub times: Vec<CallTime>,
+    /// By call the message that asks for it, and its id; for whoever asked for them.
+    pub ids: Vec<(Id, Id)>,
     /// Project of each session: the directory that it began in, as a pseudonym.
     pub projects: Vec<Id>,
     pub context_tokens: u64,
@@ -37,6 +44,29 @@ pub struct ReplayInput {
     pub plain_repeats: [u64; 3],
     /// Published figures to print beside these.
     pub paper: PaperClaim,
+}
+
+/// When a call was made.
+#[derive(Clone, Copy)]
+pub struct CallTime {
+    /// When it was asked.
+    pub ts: Millis,
+    /// Until the result; [`NO_LATENCY`] if that is not known.
+    latency_ms: u32,
+    /// Number of the API message within its chain.
+    pub step: u32,
+}
+
+impl CallTime {
+    fn of(call: &Call) -> Self {
+        Self { ts: call.ts, latency_ms: call.latency_ms.unwrap_or(NO_LATENCY), step: call.step }
+    }
+
+    /// When its result came; when it was asked, if that is not known.
+    pub fn answered_at(&self) -> Millis {
+        let latency_ms = if self.latency_ms == NO_LATENCY { 0 } else { self.latency_ms };
+        if self.ts == NO_TIME { NO_TIME } else { self.ts.saturating_add(latency_ms.into()) }
+    }
 }
 
 /// Results that may be repeats, those that are, and those that a cache of a few entries knows.
@@ -48,12 +78,17 @@ fn plain_repeats(corpus: &Corpus, window: Range<Millis>) -> [u64; 3] {
 impl ReplayInput {
     /// Lays out what the input holds; with a model, as if that one had answered in every session.
     pub fn new(model: Option<&str>, input: &mut Input) -> Result<Self> {
-        Self::without(Input::let_go_of_rows, model, input)
+        Self::without(Input::let_go_of_rows, false, model, input)
     }
 
     /// The same for whoever asks nothing more about calls: without a lake they would be read again.
     pub fn last(model: Option<&str>, input: &mut Input) -> Result<Self> {
-        Self::without(Input::let_go_of_calls, model, input)
+        Self::without(Input::let_go_of_calls, false, model, input)
+    }
+
+    /// [`ReplayInput::new`] with [`ReplayInput::ids`].
+    pub fn with_ids(model: Option<&str>, input: &mut Input) -> Result<Self> {
+        Self::without(Input::let_go_of_rows, true, model, input)
     }
 
     /// Says what a replay asks behind the history: reading rows again takes its time.
@@ -61,32 +96,29 @@ impl ReplayInput {
         input.count(plain_repeats);
     }
 
-    fn without(let_go: fn(&mut Input), model: Option<&str>, input: &mut Input) -> Result<Self> {
+    fn without(let_go: fn(&mut Input), with_ids: bool, model: Option<&str>, input: &mut Input) -> Result<Self> {
         Self::prepare(input);
         let (mut history, names) = input.named_history();
         let plain_repeats = input.counted(plain_repeats);
         let_go(input);
-        let models = match model {
-            Some(model) => vec![model.to_owned(); history.sessions.len()],
-            None => sessions::models_of_sessions(&history, &names),
-        };
-        let uses = sessions::session_uses(&history, &names, &input.vocabulary.read_class_tools);
-        let profile = |(model, session): (String, crate::base::stats::SessionUse)| {
-            let class = classify_agent(session.calls, session.read_calls, session.compactions);
-            SessionProfile { model, class }
-        };
-        let profiles = models.into_iter().zip(uses).map(profile).collect();
+        let profiles = profiles(&history, &names, model, &input.vocabulary);
         let context_tokens = sessions::tokens_entered(&history);
-        // Nothing else is asked of them, and the facts about bodies need the room.
+        // Nothing else is asked of them, and what comes next needs the room.
         history.messages = Vec::new();
-        let lines_min = input.formats.range_lines_min;
-        let asked_for = input.pool.install(|| LinesOfContexts::new(&history.calls, lines_min));
-        let bodies = input.bodies(&asked_for);
-        let words = &input.vocabulary;
         let annotations = Annotations::load(&input.data)?;
-        let endpoint_of = |tool: &str, class: &str| endpoint(words, &annotations, tool, class);
-        let lay_out = || Tape::new(&history, &names, bodies, profiles, &endpoint_of, lines_min);
-        let tape = input.pool.install(lay_out);
+        let endpoint_of = |tool: &str, class: &str| endpoint(&input.vocabulary, &annotations, tool, class);
+        let calls = input.pool.install(|| LaidOutCalls::new(&history, &names, &endpoint_of));
+        let times = history.calls.iter().map(CallTime::of).collect();
+        let ids = history.calls.iter().filter(|_| with_ids).map(|call| (call.message, call.id)).collect();
+        history.calls = Arc::default();
+        let lines_min = input.formats.range_lines_min;
+        let asked_for = input.pool.install(|| LinesOfContexts::new(&calls, lines_min));
+        let bodies = input.bodies(&asked_for);
+        drop(asked_for);
+        let mut evictions: Vec<(u32, u32)> =
+            history.evictions.iter().map(|eviction| (eviction.before as u32, eviction.call as u32)).collect();
+        evictions.sort_unstable();
+        let tape = input.pool.install(|| Tape::new(calls, bodies, evictions, &profiles, lines_min));
         Ok(Self {
             tape,
             projects: history.sessions.iter().map(|session| session.project).collect(),
@@ -94,6 +126,8 @@ impl ReplayInput {
             plain_repeats,
             paper: crate::replay::savings::paper_claim(&input.data)?,
             history,
+            times,
+            ids,
         })
     }
 
@@ -168,11 +202,11 @@ impl ReplayInput {
             beside.push(RecordedEvent { order, what, baseline: 0, sent: 0, bytes: 0, ..event });
         }
         for (number, chain) in (0..).zip(&self.history.chains) {
-            let last = self.history.calls[chain.calls.clone()].last();
+            let last = chain.calls.clone().last();
             let partition = chain.compactions.iter().map(|compaction| compaction.partition).max().unwrap_or(0);
-            if partition > last.map_or(0, |call| call.partition) {
+            if partition > last.map_or(0, |call| self.tape.responses[call].partition) {
                 let (order, what) = (chain.calls.len() as u32, RecordedAs::Compacted);
-                let (session, ts) = (chain.session, last.map_or(0, |call| time(call.ts)));
+                let (session, ts) = (chain.session, last.map_or(0, |call| time(self.times[call].ts)));
                 beside.push(RecordedEvent {
                     session,
                     chain: number,
@@ -200,7 +234,7 @@ impl ReplayInput {
     fn event(&self, names: &mut Names, scenario: &Scenario, index: u32, decision: &Decision) -> RecordedEvent {
         let response = &self.tape.responses[index as usize];
         let facts = self.tape.facts_of(response);
-        let call = &self.history.calls[index as usize];
+        let call = &self.times[index as usize];
         let endpoint = &self.tape.endpoints[response.endpoint as usize];
         let counting = scenario.session(response).counting;
         let [a, b, c, d, ..] = response.path.0;
@@ -211,7 +245,7 @@ impl ReplayInput {
             partition: response.partition,
             step: call.step,
             ts: time(call.ts),
-            latency_ms: call.latency_ms.unwrap_or(NO_LATENCY),
+            latency_ms: call.latency_ms,
             call: response.handle.short,
             tool: names.intern(&endpoint.tool),
             endpoint: names.intern(&endpoint.class),
@@ -261,6 +295,20 @@ impl ReplayInput {
         let chain = &self.history.chains[chain as usize];
         (chain.place != Place::Main).then_some(chain.agent)
     }
+}
+
+/// By session the model that answered most often, or the one asked for, and how it was worked in.
+fn profiles(history: &History, names: &Names, model: Option<&str>, words: &Vocabulary) -> Vec<SessionProfile> {
+    let models = match model {
+        Some(model) => vec![model.to_owned(); history.sessions.len()],
+        None => sessions::models_of_sessions(history, names),
+    };
+    let profile = |(model, session): (String, SessionUse)| {
+        let class = classify_agent(session.calls, session.read_calls, session.compactions);
+        SessionProfile { model, class }
+    };
+    let uses = sessions::session_uses(history, names, &words.read_class_tools);
+    models.into_iter().zip(uses).map(profile).collect()
 }
 
 /// An endpoint with what is known of its tool before anything is configured.

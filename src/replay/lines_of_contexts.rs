@@ -5,13 +5,11 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError, RwLock};
 
-use rayon::prelude::*;
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
-use crate::base::body_shape::{BodyShape, Showing};
 use crate::base::id::{Id, IdMap, IdSet};
 use crate::facts::body_facts::{BodyFacts, BodyLines, LineHashes, WantedFacts};
-use crate::logs::history::Call;
+use crate::replay::laid_out_calls::LaidOutCalls;
 use crate::replay::runs::WINDOW_LINES_MIN;
 
 /// Bytes of a numbered line, to guess how many there are. If lines are longer, there is more room than is needed.
@@ -20,11 +18,10 @@ const LINE_BYTES: u64 = 32;
 const WITNESS_BYTES: usize = 8;
 
 /// What the contexts of a history ask of the bodies that they are shown.
-pub struct LinesOfContexts<'h> {
-    /// All calls, context by context.
-    calls: &'h [Call],
-    /// The bodies that contexts are shown, in order, each with the number of the context; as often as it is shown there.
-    shown: Vec<(Id, u32)>,
+pub struct LinesOfContexts<'c> {
+    calls: &'c LaidOutCalls,
+    /// By call the number of its context.
+    contexts: Vec<u32>,
     window_lines: usize,
     /// Windows of lines, each with its context.
     windows: RepeatedHashes,
@@ -34,24 +31,19 @@ pub struct LinesOfContexts<'h> {
     quoted: OnceLock<IdSet<(u32, u32)>>,
 }
 
-impl<'h> LinesOfContexts<'h> {
-    /// Of calls in the order of a history; `window_lines` is what a reference to lines stands for at least.
-    pub fn new(calls: &'h [Call], window_lines: usize) -> Self {
-        let bodies = contexts(calls).flat_map(|(context, calls)| calls.iter().map(move |call| (call.body, context)));
-        let mut shown: Vec<(Id, u32)> = bodies.filter(|(body, _)| body.is_some()).collect();
-        shown.par_sort_unstable();
-        let is_numbered = |call: &&Call| call.showing == Showing::Rows || call.shape == BodyShape::NumberedList as u8;
-        let bytes: u64 = calls.iter().filter(is_numbered).map(|call| u64::from(call.bytes)).sum();
-        let lines = (bytes / LINE_BYTES) as usize;
-        let windows = RepeatedHashes::with_room_for(lines);
+impl<'c> LinesOfContexts<'c> {
+    /// `window_lines` is what a reference to lines stands for at least.
+    pub fn new(calls: &'c LaidOutCalls, window_lines: usize) -> Self {
+        let contexts =
+            calls.contexts().flat_map(|(context, calls)| std::iter::repeat_n(context, calls.len())).collect();
+        let windows = RepeatedHashes::with_room_for((calls.numbered_bytes / LINE_BYTES) as usize);
         let window_lines = window_lines.max(WINDOW_LINES_MIN);
-        Self { calls, shown, window_lines, windows, quotes: Mutex::default(), quoted: OnceLock::new() }
+        Self { calls, contexts, window_lines, windows, quotes: Mutex::default(), quoted: OnceLock::new() }
     }
 
-    /// The contexts that are shown a body, as often as they are.
-    fn contexts_of(&self, body: Id) -> &[(Id, u32)] {
-        let start = self.shown.partition_point(|(shown, _)| *shown < body);
-        self.shown[start..].chunk_by(|one, next| one.0 == next.0).next().filter(|same| same[0].0 == body).unwrap_or(&[])
+    /// The number of the context of a call that was shown a body.
+    fn context(&self, (_, call): &(Id, u32)) -> u32 {
+        self.contexts[*call as usize]
     }
 
     /// The hashes of the windows of some lines in a context. Lines between which a number is missing make no window for a replay;
@@ -67,8 +59,8 @@ impl<'h> LinesOfContexts<'h> {
         self.quoted.get_or_init(|| {
             self.windows.close();
             let quotes = self.quotes.lock().unwrap_or_else(PoisonError::into_inner);
-            let calls = contexts(self.calls).flat_map(|(context, calls)| calls.iter().map(move |call| (context, call)));
-            let quotes = calls.filter_map(|(context, call)| Some((context, quotes.get(&quoted_by(call))?)));
+            let calls = self.contexts.iter().zip(&self.calls.quotes);
+            let quotes = calls.filter_map(|(&context, name)| Some((context, quotes.get(name)?)));
             let texts = quotes.flat_map(|(context, quotes)| quotes.iter().map(move |texts| (context, texts)));
             texts.flat_map(|(context, texts)| texts.hashes().iter().map(move |hash| (context, *hash))).collect()
         })
@@ -81,9 +73,9 @@ impl WantedFacts for LinesOfContexts<'_> {
             let mut quotes = self.quotes.lock().unwrap_or_else(PoisonError::into_inner);
             quotes.entry(facts.body).or_default().push(facts.texts.clone());
         } else if !facts.lines.is_empty() {
-            for shown in self.contexts_of(facts.body).chunk_by(|one, next| one == next) {
+            for shown in self.calls.shown(facts.body).chunk_by(|one, next| self.context(one) == self.context(next)) {
                 let repeats = shown.len() > 1;
-                self.windows.add(self.windows(&facts.lines, shown[0].1), repeats);
+                self.windows.add(self.windows(&facts.lines, self.context(&shown[0])), repeats);
             }
         }
     }
@@ -92,25 +84,15 @@ impl WantedFacts for LinesOfContexts<'_> {
         if facts.is_quote() {
             return true;
         }
-        let (quoted, contexts) = (self.quoted(), self.contexts_of(facts.body));
-        let in_some = |asks: &dyn Fn(u32) -> bool| contexts.iter().any(|(_, context)| asks(*context));
+        let (quoted, shown) = (self.quoted(), self.calls.shown(facts.body));
+        let in_some = |asks: &dyn Fn(u32) -> bool| shown.iter().any(|call| asks(self.context(call)));
         let repeats = |context: u32| self.windows(&facts.lines, context).any(|window| self.windows.has(window));
         if !facts.lines.is_empty() && !in_some(&repeats) {
             facts.lines = BodyLines::default();
         }
         facts.texts.keep(|hash| in_some(&|context| quoted.contains(&(context, hash))));
-        !contexts.is_empty()
+        !shown.is_empty()
     }
-}
-
-/// The contexts of calls, numbered.
-fn contexts(calls: &[Call]) -> impl Iterator<Item = (u32, &[Call])> {
-    (0..).zip(calls.chunk_by(|one, next| (one.chain, one.partition) == (next.chain, next.partition)))
-}
-
-/// The name of what a call quotes.
-fn quoted_by(call: &Call) -> Id {
-    BodyFacts::quoted_by(call.message, call.id)
 }
 
 /// Which hashes came twice, in whatever order they come: some that did not may be among them, none that did is missing.

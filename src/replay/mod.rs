@@ -14,6 +14,7 @@ pub mod emit;
 mod expansion;
 pub mod gate;
 pub mod input;
+pub mod laid_out_calls;
 mod layers;
 pub mod lines_of_contexts;
 pub mod published;

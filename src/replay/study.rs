@@ -6,9 +6,8 @@ use crate::base::body_shape::{BodyShape, LayerId};
 use crate::base::error::Result;
 use crate::facts::encode;
 use crate::frames::input::Input;
-use crate::logs::history::Call;
 use crate::logs::trace::Millis;
-use crate::replay::input::ReplayInput;
+use crate::replay::input::{CallTime, ReplayInput};
 use crate::replay::quotes::Quotes;
 use crate::replay::reach::{Reach, Reaches};
 use crate::replay::report::{Distribution, JsonBaselines, NamedTally, ReplayArm, ReplayReport};
@@ -26,7 +25,7 @@ pub const PUBLISHED: &str = "published";
 pub const EXTENDED: &str = "extended";
 
 /// One report per configuration, from the lake if they were made before; else `source` is what they were made from. Projects
-/// have their pseudonyms in place of names. `lay_out` is [`ReplayInput::new`] or [`ReplayInput::last`].
+/// have their pseudonyms in place of names. `lay_out` is [`ReplayInput::with_ids`] or [`ReplayInput::last`].
 pub fn reports(
     scenarios: &Scenarios,
     input: &mut Input,
@@ -73,7 +72,7 @@ pub fn report(source: &ReplayInput, settings: &Settings, reaches: &Reaches) -> R
         let lasting =
             published.with_options(settings, ReplayOptions { invalidate: false, ..ReplayOptions::arm(false) });
         let kept = replay(tape, &lasting).total.saved_by(LayerId::L0);
-        let answered: Vec<Millis> = source.history.calls.iter().map(Call::answered_at).collect();
+        let answered: Vec<Millis> = source.times.iter().map(CallTime::answered_at).collect();
         (kept, bounds(tape, &published), published_claim(tape, &everything[0], &answered))
     };
     let (reached, (kept, bounds, claim)) = rayon::join(others, aside);

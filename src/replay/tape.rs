@@ -7,11 +7,10 @@ use rayon::prelude::*;
 use crate::base::allocator;
 use crate::base::body_shape::Showing;
 use crate::base::id::{Id, IdMap, IdSet};
-use crate::base::names::Names;
 use crate::base::tokenizer::Size;
 use crate::facts::body_facts::{BodyFacts, Encoding};
-use crate::logs::history::{Call, History};
-use crate::logs::trace::{Handle, ResultKind, Status};
+use crate::logs::trace::Handle;
+use crate::replay::laid_out_calls::LaidOutCalls;
 use crate::replay::runs::{self, Windows};
 use crate::settings::tool_model::ToolModel;
 
@@ -53,9 +52,9 @@ pub struct Response {
     pub body: u32,
     /// Index into [`Tape::endpoints`].
     pub endpoint: u32,
-    /// Index into [`History::sessions`].
+    /// Index into [`crate::logs::history::History::sessions`].
     pub session: u32,
-    /// Index into [`History::chains`]: with the partition, the context.
+    /// Index into [`crate::logs::history::History::chains`]: with the partition, the context.
     pub chain: u32,
     /// Number of the context partition within the chain.
     pub partition: u32,
@@ -179,47 +178,21 @@ pub struct Tape {
 }
 
 impl Tape {
-    /// Lays a history out. `endpoint_of` makes an endpoint of a tool and a class; `range_lines_min` see the field.
+    /// Lays calls out with the facts about what they were shown; `evictions` and `range_lines_min` see the fields.
     pub fn new(
-        history: &History,
-        names: &Names,
-        facts: Vec<BodyFacts>,
-        sessions: Vec<SessionProfile>,
-        endpoint_of: &dyn Fn(&str, &str) -> Endpoint,
+        mut calls: LaidOutCalls,
+        mut facts: Vec<BodyFacts>,
+        evictions: Vec<(u32, u32)>,
+        sessions: &[SessionProfile],
         range_lines_min: usize,
     ) -> Self {
-        let quotes = quotes(history, &facts);
-        let (facts, place) = in_order_of_use(history, facts);
+        let quotes = quotes(&calls, &facts);
+        calls.name_bodies(&mut facts);
+        let LaidOutCalls { responses, endpoints, .. } = calls;
         // What comes next is in large blocks.
         allocator::give_back_small_blocks();
-        let mut endpoints: Vec<Endpoint> = Vec::new();
-        let mut known = std::collections::BTreeMap::new();
-        let mut responses = Vec::with_capacity(history.calls.len());
-        for call in &*history.calls {
-            let endpoint = *known.entry((call.tool, call.endpoint)).or_insert_with(|| {
-                endpoints.push(endpoint_of(names.text(call.tool), names.text(call.endpoint)));
-                endpoints.len() as u32 - 1
-            });
-            let body = place.get(&call.body).copied();
-            responses.push(Response {
-                body: body.unwrap_or(u32::MAX),
-                endpoint,
-                session: history.chains[call.chain as usize].session,
-                chain: call.chain,
-                partition: call.partition,
-                path: call.path,
-                outcome: outcome(call, body.is_some()),
-                ran: call.ran(),
-                handle: call.handle,
-                showing: call.showing,
-                body_at_hand: BodyAtHand::default(),
-            });
-        }
-        let mut evictions: Vec<(u32, u32)> =
-            history.evictions.iter().map(|eviction| (eviction.before as u32, eviction.call as u32)).collect();
-        evictions.sort_unstable();
         let (encodings, windows) = (Vec::new(), Windows::default());
-        let sessions = SessionProfiles::new(&sessions);
+        let sessions = SessionProfiles::new(sessions);
         let mut tape =
             Self { responses, evictions, facts, endpoints, sessions, range_lines_min, encodings, windows, quotes };
         tape.work_out(true);
@@ -289,40 +262,10 @@ impl Tape {
     }
 }
 
-/// What the calls of a history quote.
-fn quotes(history: &History, facts: &[BodyFacts]) -> Vec<(u32, Vec<u32>)> {
+/// What calls quote.
+fn quotes(calls: &LaidOutCalls, facts: &[BodyFacts]) -> Vec<(u32, Vec<u32>)> {
     let quotes = facts.iter().filter(|facts| facts.is_quote());
     let quotes: IdMap<Id, &BodyFacts> = quotes.map(|facts| (facts.body, facts)).collect();
-    let quoted_by = |call: &Call| quotes.get(&BodyFacts::quoted_by(call.message, call.id));
-    let calls = (0..).zip(&*history.calls);
-    calls.filter_map(|(index, call)| Some((index, quoted_by(call)?.texts.hashes().to_vec()))).collect()
-}
-
-/// The facts in the order in which calls first need them, so that a replay walks through memory instead of jumping about
-/// in it; and where each body went. Bodies that nobody needs are left out.
-fn in_order_of_use(history: &History, mut facts: Vec<BodyFacts>) -> (Vec<BodyFacts>, IdMap<Id, u32>) {
-    let mut place: IdMap<Id, u32> = IdMap::default();
-    let known: IdSet<Id> = facts.iter().map(|row| row.body).collect();
-    for body in history.calls.iter().map(|call| call.body).filter(|body| known.contains(body)) {
-        let next = place.len() as u32;
-        place.entry(body).or_insert(next);
-    }
-    // Where they stand: together they are large.
-    facts.retain(|row| place.contains_key(&row.body));
-    facts.sort_by_cached_key(|row| place[&row.body]);
-    facts.dedup_by_key(|row| row.body);
-    facts.shrink_to_fit();
-    (facts, place)
-}
-
-fn outcome(call: &Call, studied: bool) -> TapeEntry {
-    match (call.status, call.kind) {
-        (Status::Unanswered, _) | (_, ResultKind::Absent | ResultKind::Empty | ResultKind::NonText) => {
-            TapeEntry::Silent
-        }
-        _ if !studied => TapeEntry::Unstudied,
-        (Status::Ok, ResultKind::Text) => TapeEntry::Answer,
-        (Status::Ok, ResultKind::Mixed) => TapeEntry::Mixed,
-        _ => TapeEntry::Failure,
-    }
+    let calls = (0..).zip(&calls.quotes);
+    calls.filter_map(|(index, name)| Some((index, quotes.get(name)?.texts.hashes().to_vec()))).collect()
 }

@@ -8,14 +8,15 @@ use proptest::prelude::*;
 use super::range_references;
 use crate::base::body_shape::Showing;
 use crate::base::id::{Id, work};
-use crate::base::names::Sym;
+use crate::base::names::{Names, Sym};
 use crate::base::tokenizer::Size;
 use crate::facts::body_analyzer::BodyAnalyzer;
 use crate::facts::body_facts::{BodyFacts, BodyLine, BodyLines, WantedFacts, keep_wanted, witness};
 use crate::facts::encode::Params;
 use crate::facts::numbered::segments;
-use crate::logs::history::Call;
-use crate::logs::trace::{Handle, ResultKind, Status};
+use crate::logs::history::{Call, Chain, History};
+use crate::logs::trace::{Handle, Place, ResultKind, Status};
+use crate::replay::laid_out_calls::LaidOutCalls;
 use crate::replay::lines_of_contexts::LinesOfContexts;
 use crate::replay::runs::{LineRun, Windows};
 use crate::replay::savings::Expanded;
@@ -171,9 +172,26 @@ fn call(text: &str, partition: u32) -> Call {
     }
 }
 
+/// Calls of one tool in one chain.
+fn laid_out(calls: impl Iterator<Item = Call>) -> LaidOutCalls {
+    let calls: Vec<Call> = calls.collect();
+    let (agent, place) = (Id::NONE, Place::Main);
+    let chain = Chain { session: 0, agent, place, calls: 0..calls.len(), compactions: Vec::new() };
+    let history = History { chains: vec![chain], calls: calls.into(), ..History::default() };
+    let mut names = Names::default();
+    names.intern("Read");
+    let endpoint_of = |tool: &str, class: &str| Endpoint {
+        tool: tool.into(),
+        class: class.into(),
+        kind: ToolKind::FileRead,
+        shipped: None,
+    };
+    LaidOutCalls::new(&history, &names, &endpoint_of)
+}
+
 /// What a replay is given of the facts of a tape.
 fn given(read: &Read, shown: &[(String, u32)]) -> Vec<BodyFacts> {
-    let calls: Vec<Call> = shown.iter().map(|(text, partition)| call(text, *partition)).collect();
+    let calls = laid_out(shown.iter().map(|(text, partition)| call(text, *partition)));
     let asked_for = LinesOfContexts::new(&calls, RANGE_LINES_MIN);
     read.tape.facts.iter().for_each(|facts| asked_for.see(facts));
     let mut facts = read.tape.facts.clone();
@@ -371,4 +389,19 @@ proptest! {
         }
         prop_assert_eq!(expanded, Expanded { same: hints, different: 0 });
     }
+}
+
+#[test]
+fn bodies_are_numbered_as_calls_first_need_them_and_what_nobody_knows_is_unstudied() {
+    let calls = ["b", "a", "b", "unknown", "c"].map(|text| call(text, 0)).into_iter();
+    let silent = Call { status: Status::Unanswered, kind: ResultKind::Absent, ..call("unknown", 0) };
+    let mut calls = laid_out(calls.chain([silent]));
+    let of = |text: &str| BodyFacts { body: Id::of(text.as_bytes()), ..BodyFacts::default() };
+    let mut facts: Vec<BodyFacts> = ["a", "b", "c", "nobody needs it", "b"].map(of).into();
+    calls.name_bodies(&mut facts);
+    assert_eq!(facts, ["b", "a", "c"].map(of));
+    let found: Vec<(u32, TapeEntry)> = calls.responses.iter().map(|call| (call.body, call.outcome)).collect();
+    let (answer, no_body) = (TapeEntry::Answer, u32::MAX);
+    let unknown = [TapeEntry::Unstudied, TapeEntry::Silent].map(|entry| (no_body, entry));
+    assert_eq!(found, [(0, answer), (1, answer), (0, answer), unknown[0], (2, answer), unknown[1]]);
 }

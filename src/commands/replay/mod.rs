@@ -140,13 +140,13 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
         return compare::sweep(args, &scenarios, &mut input, context).map(|()| Exit::Done);
     }
     let mut source = None;
-    let lay_out = if asks_worth { ReplayInput::new } else { ReplayInput::last };
+    let lay_out = if asks_worth { ReplayInput::with_ids } else { ReplayInput::last };
     let mut reports = study::reports(&scenarios, &mut input, &mut source, lay_out)?;
     name_projects(&mut reports, &args.asked.output, &input, &context.pseudonyms);
     input.tell(&args.asked.output, context)?;
     tell(&scenarios, &args.asked.output, context)?;
     if source.is_none() && (args.emit_telemetry.is_some() || asks_worth) {
-        source = Some(ReplayInput::new(scenarios.model.as_deref(), &mut input)?);
+        source = Some(lay_out(scenarios.model.as_deref(), &mut input)?);
     }
     if let Some((dir, source)) = args.emit_telemetry.as_ref().zip(source.as_ref()) {
         let scenario = Scenario::new(&scenarios.cells[0].settings, &source.tape, ReplayOptions::arm(false));

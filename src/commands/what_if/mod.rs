@@ -102,7 +102,7 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<()> {
     // What the layers would have sent: nobody has taken the bodies yet.
     let replayed = match &settings {
         Some(settings) => {
-            let source = ReplayInput::new(None, &mut input)?;
+            let source = ReplayInput::with_ids(None, &mut input)?;
             Some(ReplayedLayers::new(&input, &source, &timeline, settings, reach.as_ref()))
         }
         None => None,

@@ -38,7 +38,7 @@ pub struct ReplayedLayers {
 }
 
 impl ReplayedLayers {
-    /// Replays the layers under a configuration; where a reach is named, over what it could change.
+    /// Replays the layers under a configuration ([`ReplayInput::with_ids`]); where a reach is named, over what it could change.
     pub fn new(
         input: &Input,
         source: &ReplayInput,
@@ -81,10 +81,7 @@ fn places_in(timeline: &Timeline) -> IdMap<(Id, Id), u32> {
 }
 
 fn sent(source: &ReplayInput, scenario: &Scenario, places: &IdMap<(Id, Id), u32>) -> Vec<SentResult> {
-    let call_of = |response: u32| {
-        let call = &source.history.calls[response as usize];
-        places.get(&(call.message, call.id)).copied()
-    };
+    let call_of = |response: u32| places.get(&source.ids[response as usize]).copied();
     let mut sent = Vec::new();
     replay_each(&source.tape, scenario, &mut |index, decision| {
         let response = &source.tape.responses[index as usize];
