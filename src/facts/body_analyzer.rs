@@ -109,10 +109,13 @@ impl BodyAnalyzer {
             lines,
             shape: shape as u8,
             inner_formats: inner_formats::find(&text, shape).0,
-            measures: shape::describe(&text, shape),
             preview: is_preview(&text),
             ..BodyFacts::default()
         };
+        let measures = shape::describe(&text, shape);
+        if measures != shape::Description::default() {
+            facts.forms.measures = measures;
+        }
         // Half a UTF-16 pair cannot be written again as it was: such a body stays as it is.
         if whole {
             facts.raw.bytes = saturated(bytes.len() as u64);
@@ -130,7 +133,9 @@ impl BodyAnalyzer {
         }
         facts.look = quotable.look();
         facts.texts = quotable.texts(&lossy);
-        facts.published = legacy::published_output(text, shape).map(|(_, text)| self.measure(&text));
+        if let Some((_, text)) = legacy::published_output(text, shape) {
+            facts.forms.published = Some(self.measure(&text));
+        }
         facts.near = near_ref::signature(text, &mut |piece| self.measure(piece)).map(Box::new);
     }
 
@@ -160,7 +165,7 @@ impl BodyAnalyzer {
                 continue;
             }
             let kept = quotable.kept(&text);
-            facts.encodings.push(Encoding { format: number, depth, size: self.measure(&text), kept });
+            facts.forms.encodings.push(Encoding { format: number, depth, size: self.measure(&text), kept });
             if kept == KeptLines::Nothing {
                 lossy.push((number, text.clone()));
             }

@@ -4,6 +4,8 @@
 //! and the lines that can be quoted from one, are packed: they are most of what is known of bodies, nearly all are shown by
 //! every encoding, and few of them are looked at again. So they stand in as few bytes as tell them apart.
 
+use std::ops::{Deref, DerefMut};
+
 use rayon::prelude::*;
 
 use crate::base::body_shape::{KeptLines, Showing};
@@ -109,18 +111,14 @@ pub struct BodyFacts {
     pub shape: u8,
     /// Inner formats, one bit each.
     pub inner_formats: u16,
-    /// The measures that belong to its shape.
-    pub measures: Description,
     /// Whether the client cut the result down to this: the whole stands in a file that the body names.
     pub preview: bool,
     /// Whether the body was too large to be written in other ways.
     pub oversize: bool,
     /// Ways to write it that did not give it back: not used.
     pub unproven: u16,
-    /// What the published router would have sent instead, whether or not anything can be read back from it.
-    pub published: Option<Size>,
-    /// The ways to write it that give it back, by format and then by depth.
-    pub encodings: Vec<Encoding>,
+    /// What is known of a body that can be written in other ways. Most bodies cannot, and there are very many.
+    pub forms: SeldomForms,
     /// For a JSON object: what a near-reference needs. Most bodies are none, and there are very many.
     pub near: Option<Box<NearSignature>>,
     /// For numbered lines: the lines.
@@ -130,6 +128,50 @@ pub struct BodyFacts {
     /// The lines that can be quoted, by hash.
     pub texts: LineHashes,
 }
+
+/// What is known of a body with structure.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct BodyForms {
+    /// The measures that belong to its shape.
+    pub measures: Description,
+    /// What the published router would have sent instead, whether or not anything can be read back from it.
+    pub published: Option<Size>,
+    /// The ways to write it that give it back, by format and then by depth.
+    pub encodings: Vec<Encoding>,
+}
+
+static NO_FORMS: BodyForms = BodyForms {
+    measures: Description { columns: 0, rows: 0, items: 0, fields: 0, key_stability: 0.0, depth: 0 },
+    published: None,
+    encodings: Vec::new(),
+};
+
+/// [`BodyForms`] that take no room until something of them is known.
+#[derive(Clone, Debug, Default)]
+pub struct SeldomForms(Option<Box<BodyForms>>);
+
+impl Deref for SeldomForms {
+    type Target = BodyForms;
+
+    fn deref(&self) -> &BodyForms {
+        self.0.as_deref().unwrap_or(&NO_FORMS)
+    }
+}
+
+impl DerefMut for SeldomForms {
+    fn deref_mut(&mut self) -> &mut BodyForms {
+        self.0.get_or_insert_default()
+    }
+}
+
+impl PartialEq for SeldomForms {
+    fn eq(&self, other: &Self) -> bool {
+        **self == **other
+    }
+}
+
+/// A log has hundreds of thousands of bodies.
+const _: () = assert!(size_of::<BodyFacts>() <= 96);
 
 impl BodyFacts {
     /// The name under which is kept what a call of a message quotes: these are no facts about a body, but kept like them.

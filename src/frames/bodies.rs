@@ -12,7 +12,7 @@ use crate::base::names::{Names, Sym};
 use crate::base::seal::{Seal, Way};
 use crate::base::tokenizer::Size;
 use crate::facts::body_facts::{BodyFacts, Encoding, LineHashes, NearField, NearSignature};
-use crate::frames::columns::{BatchColumns, Column, ColumnResult, RowSchema, blobs, field, fields, part};
+use crate::frames::columns::{BatchColumns, Column, ColumnResult, RowSchema, blobs, field, fields};
 
 /// The tables, by the name of their files.
 pub const TABLES: [&str; 2] = ["bodies", "encodings"];
@@ -101,8 +101,47 @@ impl StoredEncodings {
     pub fn give(&self, facts: &mut BodyFacts) {
         let own =
             self.places.get(&facts.body).map_or(&[][..], |place| &self.rows[place.start as usize..place.end as usize]);
-        facts.encodings = own.iter().map(|(encoding, _)| *encoding).collect();
+        if !own.is_empty() {
+            facts.forms.encodings = own.iter().map(|(encoding, _)| *encoding).collect();
+        }
         own.iter().for_each(|(encoding, lost)| unpack_lost(lost, encoding.format, &mut facts.texts));
+    }
+}
+
+/// Columns of measures. Most are 0, for which nothing is kept.
+macro_rules! measures {
+    ($schema:expr, $($field:ident),+) => {
+        $schema$(.column(
+            stringify!($field),
+            (
+                |row| row.forms.measures.$field,
+                |row, value| {
+                    if value != row.forms.measures.$field {
+                        row.forms.measures.$field = value;
+                    }
+                },
+            ),
+        ))+
+    };
+}
+
+/// A column of a size that few bodies have; [`set_published`] comes before it.
+macro_rules! published {
+    ($($path:tt)+) => {
+        (
+            |row| row.forms.published.map(|size| size.$($path)+).unwrap_or_default(),
+            |row, value| {
+                if row.forms.published.is_some() {
+                    row.forms.published.get_or_insert_default().$($path)+ = value;
+                }
+            },
+        )
+    };
+}
+
+fn set_published(row: &mut BodyFacts, is_published: bool) {
+    if is_published {
+        row.forms.published = Some(Size::default());
     }
 }
 
@@ -112,12 +151,12 @@ fn bodies() -> RowSchema<BodyFacts> {
         .column("tokens_o200k", field!(raw.tokens[0]))
         .column("tokens_cl100k", field!(raw.tokens[1]));
     let schema = fields!(schema, shape, inner_formats);
-    let schema = fields!(schema, measures: depth, items, fields, columns, rows, key_stability);
+    let schema = measures!(schema, depth, items, fields, columns, rows, key_stability);
     fields!(schema, preview, oversize, unproven)
-        .column("published", (|row| row.published.is_some(), |row, is| row.published = is.then(Size::default)))
-        .column("published_bytes", part!(published.bytes))
-        .column("published_o200k", part!(published.tokens[0]))
-        .column("published_cl100k", part!(published.tokens[1]))
+        .column("published", (|row| row.forms.published.is_some(), set_published))
+        .column("published_bytes", published!(bytes))
+        .column("published_o200k", published!(tokens[0]))
+        .column("published_cl100k", published!(tokens[1]))
         .column(
             "near_witness",
             (
@@ -155,7 +194,7 @@ fn encodings() -> RowSchema<EncodingRow> {
 fn encoding_columns(facts: &[&BodyFacts], formats: &[&str]) -> Vec<Column> {
     let mut names = Names::default();
     let symbols: Vec<Sym> = formats.iter().map(|id| names.intern(id)).collect();
-    let of_body = || facts.iter().flat_map(|facts| facts.encodings.iter().map(move |encoding| (facts, encoding)));
+    let of_body = || facts.iter().flat_map(|facts| facts.forms.encodings.iter().map(move |encoding| (facts, encoding)));
     let rows = of_body().map(|(facts, &Encoding { format, depth, size, kept })| EncodingRow {
         body: facts.body,
         format: symbols[format as usize],

@@ -108,7 +108,7 @@ impl Host<'_> {
             return;
         }
         sums.missed += tokens;
-        sums.by_encoders += facts.published.map_or(0, |size| tokens.saturating_sub(counting.tokens(&size)));
+        sums.by_encoders += facts.forms.published.map_or(0, |size| tokens.saturating_sub(counting.tokens(&size)));
         // Endpoints without L0 fill the cache all the same.
         self.cache.insert(ShownBody { body: response.body, response: index, shown: ShownAs::AsIs });
         self.scenario.drop_invalidated(self.tape, response, &mut self.cache);

@@ -246,22 +246,23 @@ fn recorded_format(event: &RecordedEvent) -> Option<u8> {
 /// the value was large enough.
 fn body_facts(event: &RecordedEvent) -> BodyFacts {
     let items = if event.items > 0 { event.items } else { u32::MAX };
-    BodyFacts {
+    let mut facts = BodyFacts {
         body: event.body,
         sha: event.body,
         raw: raw(event),
         shape: event.shape,
         inner_formats: event.inner_formats,
-        measures: Description {
-            depth: event.depth.into(),
-            items,
-            fields: items,
-            columns: if event.columns > 0 { event.columns.into() } else { u32::MAX },
-            rows: event.rows,
-            key_stability: if event.key_stability.is_nan() { 1.0 } else { event.key_stability },
-        },
         ..BodyFacts::default()
-    }
+    };
+    facts.forms.measures = Description {
+        depth: event.depth.into(),
+        items,
+        fields: items,
+        columns: if event.columns > 0 { event.columns.into() } else { u32::MAX },
+        rows: event.rows,
+        key_stability: if event.key_stability.is_nan() { 1.0 } else { event.key_stability },
+    };
+    facts
 }
 
 /// Responses laid out for a replay.

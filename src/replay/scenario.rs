@@ -298,7 +298,7 @@ impl Scenario {
 
     /// The router table: which published format suits which shape from which size on.
     fn fits(&self, format: u8, facts: &BodyFacts) -> bool {
-        let (thresholds, measures) = (&self.thresholds, &facts.measures);
+        let (thresholds, measures) = (&self.thresholds, &facts.forms.measures);
         match BodyShape::from_number(facts.shape) {
             BodyShape::MarkdownTable => measures.columns as usize >= thresholds.markdown_table_min_cols,
             BodyShape::ArrayOfObjects if format == self.csv => {

@@ -123,7 +123,7 @@ fn summary(source: &ReplayInput, scenario: &Scenario) -> report::ReplayedInput {
         mixed: count(TapeEntry::Mixed),
         unstudied: count(TapeEntry::Unstudied),
         bodies: bodies.len() as u64,
-        proven: facts().map(|facts| facts.encodings.len() as u64).sum(),
+        proven: facts().map(|facts| facts.forms.encodings.len() as u64).sum(),
         unproven: facts().map(|facts| u64::from(facts.unproven)).sum(),
         oversize: facts().filter(|facts| facts.oversize).count() as u64,
         counters: scenario.counters(tape),
@@ -173,7 +173,7 @@ fn add_json(json: &mut JsonBaselines, tape: &Tape, scenario: &Scenario, index: u
     let raw = counting.tokens(&facts.raw);
     let written = |id: &str| {
         let number = encode::find(id).map(|(number, _)| number);
-        let row = facts.encodings.iter().find(|row| Some(row.format) == number);
+        let row = facts.forms.encodings.iter().find(|row| Some(row.format) == number);
         row.map(|row| counting.tokens(&row.size))
     };
     // A body that cannot be written as JSON again (a key that stands twice) has no such baseline.

@@ -211,8 +211,8 @@ impl Tape {
         let mut place = Vec::with_capacity(self.facts.len());
         self.encodings.clear();
         for facts in &self.facts {
-            place.push((self.encodings.len() as u32, facts.encodings.len() as u32));
-            self.encodings.extend_from_slice(&facts.encodings);
+            place.push((self.encodings.len() as u32, facts.forms.encodings.len() as u32));
+            self.encodings.extend_from_slice(&facts.forms.encodings);
         }
         let (shares, shared) = self.shared_lines();
         let sharing = self.responses.iter().zip(&shares).filter(|(_, shares)| **shares);

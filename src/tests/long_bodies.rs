@@ -127,7 +127,7 @@ proptest! {
         let id = Id::of(whole.as_bytes());
         let (known, expected) = (desk.rest(id, held.as_bytes()), desk.facts(id, whole.as_bytes()));
         let told = |facts: crate::facts::body_facts::BodyFacts| (facts.body, facts.sha, facts.counted, facts.chars, facts.raw);
-        prop_assert!(known.oversize && known.encodings.is_empty());
+        prop_assert!(known.oversize && known.forms.encodings.is_empty());
         prop_assert_eq!(told(known), told(expected), "{:?}", whole);
     }
 

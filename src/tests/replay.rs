@@ -50,8 +50,9 @@ pub(super) fn prose(name: u8, tokens: u32) -> BodyFacts {
 
 pub(super) fn encoded(mut facts: BodyFacts, shape: BodyShape, format: &str, tokens: u32) -> BodyFacts {
     facts.shape = shape as u8;
-    facts.measures = Description { columns: 4, items: 40, fields: 40, key_stability: 1.0, ..facts.measures };
-    facts.encodings.push(Encoding {
+    facts.forms.measures =
+        Description { columns: 4, items: 40, fields: 40, key_stability: 1.0, ..facts.forms.measures };
+    facts.forms.encodings.push(Encoding {
         format: encode::find(format).unwrap().0,
         depth: 0,
         size: size(tokens),
@@ -399,7 +400,7 @@ fn the_depth_of_the_session_decides_which_deep_encoding_holds() {
     let deep = encode::find("pipeline_deep_mckp").unwrap().0;
     let mut facts = encoded(prose(1, 500), BodyShape::NestedObject, "json_compact", 450);
     let row = |depth, tokens| Encoding { format: deep, depth, size: size(tokens), kept: KeptLines::Lines };
-    facts.encodings.extend([row(0, 440), row(2, 430), row(6, 100)]);
+    facts.forms.encodings.extend([row(0, 440), row(2, 430), row(6, 100)]);
     let at = |profile: &str| {
         let story = Story::new(vec![facts.clone()]).set("profiles.agent.active", &format!("\"{profile}\""));
         story.again(0).decisions(OPTIONS)[0].tokens
@@ -675,10 +676,9 @@ proptest! {
         let bodies = [shown_file(&texts, separator, 1), shown_file(&changed, separator, 2)];
         // Every line numbered: the compact form would be cheaper than some references, and is not what is tested.
         let mut desk = BodyAnalyzer::new(1, Params { recursion_depth: 5, numbered_every: 10 });
-        let facts: Vec<BodyFacts> = bodies
-            .iter()
-            .map(|body| BodyFacts { encodings: Vec::new(), ..desk.facts(Id::of(body.as_bytes()), body.as_bytes()) })
-            .collect();
+        let mut facts: Vec<BodyFacts> =
+            bodies.iter().map(|body| desk.facts(Id::of(body.as_bytes()), body.as_bytes())).collect();
+        facts.iter_mut().for_each(|facts| facts.forms.encodings.clear());
         let mut story = Story::new(facts).again(0).again(1);
         let handle = Handle { short: 0, bytes: 8, tokens: [desk.measure(" a1B2c3D4").tokens[0] as u8, 0] };
         story.tape.responses.iter_mut().for_each(|response| response.handle = handle);
@@ -756,7 +756,7 @@ proptest! {
         let mut facts: Vec<BodyFacts> = (0..5).map(|name| prose(name, 8 + 30 * u32::from(name))).collect();
         facts.push(encoded(prose(5, 300), BodyShape::ArrayOfObjects, "csv", 18));
         // Known to sessions that look as deep: of the profiles of agents only one does.
-        facts[5].encodings[0].depth = 6;
+        facts[5].forms.encodings[0].depth = 6;
         facts[4] = encoded(prose(4, 128), BodyShape::MarkdownTable, "csv_from_md", 90);
         let mut story = Story::new(facts).set("tools.Bash.invalidates", "[\"Read\"]");
         // The number of a session is not that of its profile.

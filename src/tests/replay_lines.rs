@@ -45,8 +45,9 @@ impl Read {
         for (index, (text, partition)) in shown.iter().enumerate() {
             let body = *numbers.entry(text).or_insert_with(|| {
                 // No other format: what is tested is references to lines.
-                let row = desk.facts(Id::of(text.as_bytes()), text.as_bytes());
-                facts.push(BodyFacts { encodings: Vec::new(), ..row });
+                let mut row = desk.facts(Id::of(text.as_bytes()), text.as_bytes());
+                row.forms.encodings.clear();
+                facts.push(row);
                 facts.len() as u32 - 1
             });
             let handle = desk.measure(&format!(" {}", name(index as u32)));
