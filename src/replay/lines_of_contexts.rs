@@ -10,7 +10,7 @@ use xxhash_rust::xxh3::xxh3_64_with_seed;
 use crate::base::id::{Id, IdMap, IdSet};
 use crate::facts::body_facts::{BodyFacts, BodyLines, LineHashes, WantedFacts};
 use crate::replay::laid_out_calls::LaidOutCalls;
-use crate::replay::runs::WINDOW_LINES_MIN;
+use crate::replay::runs::{JoinedLines, NO_WINDOW, WINDOW_LINES_MIN};
 
 /// Bytes of a numbered line, to guess how many there are. If lines are longer, there is more room than is needed.
 const LINE_BYTES: u64 = 32;
@@ -53,6 +53,31 @@ impl<'c> LinesOfContexts<'c> {
         windows.map(move |window| xxh3_64_with_seed(window, context.into()))
     }
 
+    /// Joins the lines of a body that stand in no window which comes twice in one of its contexts: most lines of most bodies. Where
+    /// no other one is left, all go.
+    fn keep_repeated(&self, lines: &mut BodyLines, shown: &[(Id, u32)]) {
+        let mut repeats = vec![false; lines.len()];
+        for calls in shown.chunk_by(|one, next| self.context(one) == self.context(next)) {
+            let windows = self.windows(lines, self.context(&calls[0]));
+            repeats.iter_mut().zip(windows).for_each(|(repeats, window)| *repeats |= self.windows.has(window));
+        }
+        if !repeats.contains(&true) {
+            *lines = BodyLines::default();
+            return;
+        }
+        // Where the last of these windows ends.
+        let mut end = 0;
+        for (at, repeats) in repeats.iter_mut().enumerate() {
+            end = if *repeats { at + self.window_lines } else { end };
+            *repeats = at < end;
+        }
+        if repeats.contains(&false) {
+            let mut joined = JoinedLines::default();
+            lines.iter().zip(repeats).for_each(|(line, repeats)| joined.push(line, NO_WINDOW, !repeats));
+            *lines = joined.lines.into_iter().map(|(line, _)| line).collect();
+        }
+    }
+
     /// What calls quote, each with its context. Whoever asks first says that all facts were seen, and what was needed for that
     /// alone is dropped.
     fn quoted(&self) -> &IdSet<(u32, u32)> {
@@ -85,12 +110,10 @@ impl WantedFacts for LinesOfContexts<'_> {
             return true;
         }
         let (quoted, shown) = (self.quoted(), self.calls.shown(facts.body));
-        let in_some = |asks: &dyn Fn(u32) -> bool| shown.iter().any(|call| asks(self.context(call)));
-        let repeats = |context: u32| self.windows(&facts.lines, context).any(|window| self.windows.has(window));
-        if !facts.lines.is_empty() && !in_some(&repeats) {
-            facts.lines = BodyLines::default();
+        if !facts.lines.is_empty() {
+            self.keep_repeated(&mut facts.lines, shown);
         }
-        facts.texts.keep(|hash| in_some(&|context| quoted.contains(&(context, hash))));
+        facts.texts.keep(|hash| shown.iter().any(|call| quoted.contains(&(self.context(call), hash))));
         !shown.is_empty()
     }
 }

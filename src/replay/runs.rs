@@ -70,7 +70,7 @@ impl Windows {
         if is_last {
             facts.iter_mut().for_each(|row| row.lines = BodyLines::default());
         }
-        let unpacked = |(lines, numbers): (BodyLines, _)| NumberedLines::new(lines.iter().collect(), numbers, length);
+        let unpacked = |(lines, numbers): (BodyLines, _)| NumberedLines::new(lines.iter(), numbers, length);
         windows.shown = given.into_par_iter().zip(numbers).map(unpacked).collect();
         windows
     }
@@ -131,25 +131,40 @@ impl Windows {
 
 impl NumberedLines {
     /// Lines that stand in no window that counts are never referred to, so neighbours become one: they are most lines.
-    fn new(lines: Vec<BodyLine>, windows: Box<[u32]>, length: usize) -> Self {
-        let mut kept: Vec<(BodyLine, u32)> = Vec::new();
-        // Where the last window that counts ends, and whether the line before stands in none.
-        let (mut end, mut is_alone) = (0, false);
-        for (at, (line, window)) in lines.into_iter().zip(windows).enumerate() {
+    fn new(lines: impl Iterator<Item = BodyLine>, windows: Box<[u32]>, length: usize) -> Self {
+        let mut kept = JoinedLines::default();
+        // Where the last window that counts ends.
+        let mut end = 0;
+        for (at, (line, window)) in lines.zip(windows).enumerate() {
             if window != NO_WINDOW {
                 end = at + length;
             }
-            let was_alone = std::mem::replace(&mut is_alone, at >= end);
-            match kept.last_mut() {
-                Some((before, _)) if was_alone && is_alone => {
-                    let text = before.text.wrapping_mul(BASE).wrapping_add(line.text);
-                    *before = BodyLine { number: 0, text, size: before.size.plus(&line.size) };
-                }
-                _ => kept.push((line, window)),
-            }
+            kept.push(line, window, at >= end);
         }
-        let (lines, windows): (Vec<BodyLine>, Vec<u32>) = kept.into_iter().unzip();
+        let (lines, windows): (Vec<BodyLine>, Vec<u32>) = kept.lines.into_iter().unzip();
         Self { lines: lines.into(), windows: windows.into() }
+    }
+}
+
+/// Lines with the windows that begin there, neighbours that none shares as one.
+#[derive(Default)]
+pub struct JoinedLines {
+    pub lines: Vec<(BodyLine, u32)>,
+    /// Whether the line before is shared by none.
+    is_alone: bool,
+}
+
+impl JoinedLines {
+    /// Adds a line; says whether none shares it.
+    pub fn push(&mut self, line: BodyLine, window: u32, is_alone: bool) {
+        let was_alone = std::mem::replace(&mut self.is_alone, is_alone);
+        match self.lines.last_mut() {
+            Some((before, _)) if was_alone && is_alone => {
+                let text = before.text.wrapping_mul(BASE).wrapping_add(line.text);
+                *before = BodyLine { number: 0, text, size: before.size.plus(&line.size) };
+            }
+            _ => self.lines.push((line, window)),
+        }
     }
 }
 
