@@ -111,7 +111,7 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<()> {
         }
         if let Some(dir) = &args.emit_telemetry {
             let scenarios = scenarios()?;
-            let source = ReplayInput::new(None, &mut input)?;
+            let source = ReplayInput::without_lines(&mut input)?;
             let scenario = Scenario::new(&scenarios.cells[0].settings, &source.tape, ReplayOptions::arm(false));
             let mut log = source.events(&scenario);
             input.pool.install(|| trail::add(&stage, chosen, &source, &scenario, &mut log));

@@ -15,6 +15,7 @@ use std::sync::Arc;
 use arrow_array::RecordBatch;
 use rayon::prelude::*;
 
+use crate::base::allocator;
 use crate::base::files;
 use crate::base::id::{Id, IdSet};
 use crate::base::names::{Names, Sym};
@@ -43,6 +44,8 @@ const SEGMENTS_MAX: usize = 8;
 const MEMOS_MAX: usize = 16;
 /// Rows of a table that are laid out and compressed together: what is being written should not need much room besides.
 const GROUP_ROWS: usize = 1 << 12;
+/// Facts of so many bodies are read before memory between them is given back: to look for what is free takes its time.
+const FACTS_AT_ONCE: usize = 1 << 16;
 /// Every column of a table.
 pub(super) const ALL: &(dyn Fn(&str) -> bool + Sync) = &|_| true;
 
@@ -351,8 +354,15 @@ impl Lake {
             Ok(group)
         };
         facts.reserve_exact(table.rows());
+        let mut added = 0;
         let mut add = |mut group: Vec<BodyFacts>| {
+            added += group.len();
             facts.append(&mut group);
+            // What is not wanted of them lay between what is.
+            if added > FACTS_AT_ONCE {
+                added = 0;
+                allocator::give_back_small_blocks();
+            }
             Ok(())
         };
         self.each_group(segment, (bodies_table, table), ALL, &read, &mut add)

@@ -9,7 +9,7 @@ use crate::base::id::Id;
 use crate::base::names::Names;
 use crate::base::numbers::saturated;
 use crate::base::stats::SessionUse;
-use crate::facts::body_facts::Encoding;
+use crate::facts::body_facts::{Encoding, SizesAlone};
 use crate::facts::encode::{self, FormatFamily};
 use crate::frames::input::Input;
 use crate::logs::corpus::Corpus;
@@ -46,6 +46,15 @@ pub struct ReplayInput {
     pub paper: PaperClaim,
 }
 
+/// What is laid out, and what may go meanwhile.
+struct LaidOut {
+    let_go: fn(&mut Input),
+    /// See [`ReplayInput::ids`].
+    with_ids: bool,
+    /// Whether lines of bodies are asked about.
+    with_lines: bool,
+}
+
 /// When a call was made.
 #[derive(Clone, Copy)]
 pub struct CallTime {
@@ -78,17 +87,23 @@ fn plain_repeats(corpus: &Corpus, window: Range<Millis>) -> [u64; 3] {
 impl ReplayInput {
     /// Lays out what the input holds; with a model, as if that one had answered in every session.
     pub fn new(model: Option<&str>, input: &mut Input) -> Result<Self> {
-        Self::without(Input::let_go_of_rows, false, model, input)
+        Self::made(&LaidOut { let_go: Input::let_go_of_rows, with_ids: false, with_lines: true }, model, input)
     }
 
     /// The same for whoever asks nothing more about calls: without a lake they would be read again.
     pub fn last(model: Option<&str>, input: &mut Input) -> Result<Self> {
-        Self::without(Input::let_go_of_calls, false, model, input)
+        Self::made(&LaidOut { let_go: Input::let_go_of_calls, with_ids: false, with_lines: true }, model, input)
     }
 
     /// [`ReplayInput::new`] with [`ReplayInput::ids`].
     pub fn with_ids(model: Option<&str>, input: &mut Input) -> Result<Self> {
-        Self::without(Input::let_go_of_rows, true, model, input)
+        Self::made(&LaidOut { let_go: Input::let_go_of_rows, with_ids: true, with_lines: true }, model, input)
+    }
+
+    /// [`ReplayInput::new`] for whoever replays published formats only and asks nothing about quotes: without lines, of which
+    /// only references to lines and quotes ask, and which are half of what is known of bodies.
+    pub fn without_lines(input: &mut Input) -> Result<Self> {
+        Self::made(&LaidOut { let_go: Input::let_go_of_rows, with_ids: false, with_lines: false }, None, input)
     }
 
     /// Says what a replay asks behind the history: reading rows again takes its time.
@@ -96,11 +111,11 @@ impl ReplayInput {
         input.count(plain_repeats);
     }
 
-    fn without(let_go: fn(&mut Input), with_ids: bool, model: Option<&str>, input: &mut Input) -> Result<Self> {
+    fn made(of: &LaidOut, model: Option<&str>, input: &mut Input) -> Result<Self> {
         Self::prepare(input);
         let (mut history, names) = input.named_history();
         let plain_repeats = input.counted(plain_repeats);
-        let_go(input);
+        (of.let_go)(input);
         let profiles = profiles(&history, &names, model, &input.vocabulary);
         let context_tokens = sessions::tokens_entered(&history);
         // Nothing else is asked of them, and what comes next needs the room.
@@ -109,12 +124,15 @@ impl ReplayInput {
         let endpoint_of = |tool: &str, class: &str| endpoint(&input.vocabulary, &annotations, tool, class);
         let calls = input.pool.install(|| LaidOutCalls::new(&history, &names, &endpoint_of));
         let times = history.calls.iter().map(CallTime::of).collect();
-        let ids = history.calls.iter().filter(|_| with_ids).map(|call| (call.message, call.id)).collect();
+        let ids = history.calls.iter().filter(|_| of.with_ids).map(|call| (call.message, call.id)).collect();
         history.calls = Arc::default();
         let lines_min = input.formats.range_lines_min;
-        let asked_for = input.pool.install(|| LinesOfContexts::new(&calls, lines_min));
-        let bodies = input.bodies(&asked_for);
-        drop(asked_for);
+        let bodies = if of.with_lines {
+            let asked_for = input.pool.install(|| LinesOfContexts::new(&calls, lines_min));
+            input.bodies(&asked_for)
+        } else {
+            input.bodies(&SizesAlone)
+        };
         let mut evictions: Vec<(u32, u32)> =
             history.evictions.iter().map(|eviction| (eviction.before as u32, eviction.call as u32)).collect();
         evictions.sort_unstable();

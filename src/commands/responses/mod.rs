@@ -96,7 +96,7 @@ impl Responses {
 
     /// The same for logs that were read, bodies and all. An error if a data file does not fit.
     pub fn of_logs(wanted: &Wanted<'_>, mut input: Input) -> Result<Self> {
-        let source = ReplayInput::new(None, &mut input)?;
+        let source = ReplayInput::without_lines(&mut input)?;
         let scenario = Scenario::new(wanted.settings, &source.tape, ReplayOptions::arm(false));
         let (data, words) = (input.data.clone(), input.vocabulary.clone());
         let mut log = source.events(&scenario);
