@@ -101,8 +101,8 @@ pub fn lasting(ms: i64) -> String {
     };
     let (hour, day) = (HOUR_MS as u64, DAY_MS as u64);
     match ms {
-        ..1_000 => format!("{sign}{ms} ms"),
-        ..59_500 => format!("{sign}{} s", (ms + 500) / 1_000),
+        0..1_000 => format!("{sign}{ms} ms"),
+        1_000..59_500 => format!("{sign}{} s", (ms + 500) / 1_000),
         _ if ms < hour - 500 => two(60_000, 1_000, ["min", "s"]),
         _ if ms < 2 * day - 30_000 => two(hour, 60_000, ["h", "min"]),
         _ => two(day, hour, ["d", "h"]),

@@ -80,7 +80,7 @@ fn trim<'a>(counters: &mut Counters, mut line: &'a [u8]) -> &'a [u8] {
         damage(counters, Reason::Bom);
         line = rest;
     }
-    if counters.lines == 1 && BYTE_ORDER_MARKS_16.iter().any(|mark| line.starts_with(*mark)) {
+    if counters.lines == 1 && BYTE_ORDER_MARKS_16.iter().any(|mark| line.starts_with(mark)) {
         damage(counters, Reason::Utf16);
     }
     let bare = trim_space_and_nul(line);
