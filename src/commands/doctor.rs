@@ -365,7 +365,9 @@ fn reach(args: &Args, start: Millis, context: &Context<'_>, words: &Vocabulary, 
     let gone = "raise cleanupPeriodDays, or run `devboy ingest` weekly";
     let missing = match (is_cut, start == i64::MIN) {
         (true, true) => format!("What was before {} is missing: {gone}", date(first)),
-        (true, false) => format!("The window begins {}: what is older is missing; {gone}", date(wanted)),
+        (true, false) => {
+            format!("The window begins {}, and what was before {} is missing: {gone}", date(wanted), date(first))
+        }
         (false, _) => format!("The window begins {}, before the first of them", date(wanted)),
     };
     line("warn", format!("{told}. {missing}"))

@@ -26,7 +26,7 @@ pub const SCHEMA_VERSION: u32 = 4;
 pub const TABLES: [&str; 5] = ["chains", "calls", "messages", "marks", "sessions"];
 
 /// Versions of the tables and of the meaning of their columns.
-pub const VERSIONS: [(&str, u32); 5] = [("chains", 1), ("calls", 5), ("messages", 1), ("marks", 4), ("sessions", 1)];
+pub const VERSIONS: [(&str, u32); 5] = [("chains", 1), ("calls", 5), ("messages", 1), ("marks", 4), ("sessions", 2)];
 
 /// Rows of several files, each with the number of its source.
 pub type TaggedRows<'a> = [(u32, &'a FileRows)];

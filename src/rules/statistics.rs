@@ -112,7 +112,7 @@ pub fn answer(rows: &[PromiseCoverage], tolerance: f64) -> String {
         if broken.is_empty() { "none was broken".to_owned() } else { format!("broken: {}", broken.join(", ")) };
     let short: Vec<&str> =
         rows.iter().filter(|row| row.passes_by_tolerance()).map(|row| row.statistic.as_str()).collect();
-    let short = if short.is_empty() { String::new() } else { format!(" (not in full: {})", short.join(", ")) };
+    let short = if short.is_empty() { String::new() } else { format!(" (only by tolerance: {})", short.join(", ")) };
     let unjudged = if unjudged.is_empty() { String::new() } else { format!(", not judged yet {}", count(&unjudged)) };
     format!(
         "Of {all} {broken}; kept, give or take {:.0} points, {}{short}, open (too little came after to tell) {}{unjudged}.",

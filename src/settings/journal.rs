@@ -110,10 +110,21 @@ pub fn write_noted(file: &WrittenFile<'_>, new: &str, entry: &JournalEntry) -> R
 pub fn expect_writable(file: &WrittenFile<'_>) -> Result<()> {
     let advice = "nothing was written. devboy needs to write there: allow it, name another file with --output, or print the \
                   changes with --dry-run";
-    for path in [&*file.journal, file.path] {
-        create_private(directory_of(path)).map_err(|cause| cause.hint(advice))?;
-    }
+    let noted = "nothing was written. Changes are noted beside devboy's configuration: allow devboy to write there, or name \
+                 another place with DEVBOY_CONFIG";
+    let directory = directory_of(&file.journal);
+    create_private(directory).map_err(|cause| cause.hint(noted))?;
+    expect_own(directory)?;
+    drop(lock(&file.journal).map_err(|cause| cause.hint(noted))?);
+    create_private(directory_of(file.path)).map_err(|cause| cause.hint(advice))?;
     GuardedFile::take(file.lock.as_deref(), file.path, file.existed.then_some(file.text))?.expect_room()
+}
+
+/// An error if others may write in the directory of the journal.
+fn expect_own(directory: &Path) -> Result<()> {
+    let Some(why) = files::is_exposed(directory) else { return Ok(()) };
+    let told = format!("{why}: the journal of changes has to be yours alone");
+    Err(Error::failed(told).hint(format!("chmod go-w {}", directory.shown())))
 }
 
 /// Adds a line and waits until it is on the disk. A torn last line is ended first. An error if another devboy writes
@@ -121,10 +132,7 @@ pub fn expect_writable(file: &WrittenFile<'_>) -> Result<()> {
 pub fn append(path: &Path, line: &impl Serialize) -> Result<()> {
     let directory = directory_of(path);
     create_private(directory)?;
-    if let Some(why) = files::is_exposed(directory) {
-        let told = format!("{why}: the journal of changes has to be yours alone");
-        return Err(Error::failed(told).hint(format!("chmod go-w {}", directory.shown())));
-    }
+    expect_own(directory)?;
     // The journal is its own lock: it is never replaced.
     let mut file = lock(path)?;
     let mut add = || {

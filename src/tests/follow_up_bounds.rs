@@ -229,7 +229,7 @@ fn the_first_line_of_the_backtest_counts_every_promise_once() {
     };
     assert_eq!(
         said(&[&in_full, &short, &broken, &open, &nothing]),
-        "Of 5 promises broken: broken; kept, give or take 3 points, 2 (not in full: short), open (too little came after to \
+        "Of 5 promises broken: broken; kept, give or take 3 points, 2 (only by tolerance: short), open (too little came after to \
          tell) 1, not judged yet 1."
     );
     assert_eq!(

@@ -166,7 +166,7 @@ fn deleted_logs_that_count_are_told_of() {
     home.write(".claude/projects/-home-u-secretproject/two.jsonl", session("two", 4));
     told(&[]);
     std::fs::remove_file(home.logs().join("-home-u-secretproject/two.jsonl")).unwrap();
-    let note = "# note: 1 log deleted from disk: what was kept of them counts (--no-lake: only what is on disk)\n";
+    let note = "# note: 1 log is deleted from disk; what was kept of it counts (--no-lake: only what is on disk)\n";
     assert!(told(&[]).contains(note), "{}", told(&[]));
     for silent in [&["--no-lake"][..], &["-q"]] {
         assert!(!told(silent).contains("deleted"), "{silent:?}: {}", told(silent));

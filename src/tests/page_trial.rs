@@ -153,7 +153,7 @@ fn what_nobody_can_change_has_a_place_of_its_own() {
     assert!(before.contains("1. ") && !before.contains("for no reason in the log"), "{out}");
     assert!(behind.contains("for no reason in the log"), "{out}");
     assert!(behind.contains("\n  See: devboy report --finding miss_unknown_at_prompt\n"), "{out}");
-    assert!(behind.contains(" (of the same bill in other sessions like these at most ["), "{out}");
+    assert!(behind.contains(" (of as large a bill in other sessions like these at most ["), "{out}");
     assert!(!out.contains("prefix_mutation"), "{out}");
 }
 

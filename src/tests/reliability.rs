@@ -32,7 +32,7 @@ fn answer(home: &Home, arguments: &[&str]) -> (Option<Value>, bool) {
     let mut report: Value = serde_json::from_str(&outcome.out).unwrap();
     let inputs = report.as_object_mut().unwrap().remove("inputs").unwrap_or_default();
     // That logs are deleted is no damage.
-    let is_damage = |note: &str| !note.contains("what was kept of them counts");
+    let is_damage = |note: &str| !note.contains("deleted from disk; what was kept of ");
     let told =
         |field: &str| inputs[field].as_array().is_some_and(|list| list.iter().any(|one| is_damage(&one.to_string())));
     let noted = outcome.err.lines().any(|line| line.starts_with("# note:") && is_damage(line));

@@ -120,7 +120,7 @@ fn words(args: &Args, telling: &Telling<'_>, finding: &BillFinding, context: &mu
     sessions(telling, finding).write(out, form, width)?;
     if !finding.source.is_empty() {
         let from = match finding.basis {
-            FindingBasis::Replayed => "The same alone, without a price for what breaks",
+            FindingBasis::Replayed => "The same window replayed by itself, without a price for what breaks",
             _ => "The figures come from",
         };
         write!(out, "\n{}", paragraph("", &format!("{from}: {}", told.source), width))?;

@@ -51,9 +51,12 @@ pub fn of(
         let is_open = |stands: &Option<StandingSetting>| !matches!(stands, Some(StandingSetting::Same { .. }));
         let place = stands.iter().position(is_open).unwrap_or_default();
         let stands = stands.into_iter().nth(place).flatten();
-        let stands = match homes.first().filter(|_| place == 0) {
-            Some(settings) => settings.taken_back(finding, &journal).or(stands),
-            None => stands,
+        // Where it is set, or something is in the way, it does not matter that it was taken back.
+        let stands = match (homes.first().filter(|_| place == 0), stands) {
+            (Some(settings), stands @ (None | Some(StandingSetting::Other(_)))) => {
+                settings.taken_back(finding, &journal).or(stands)
+            }
+            (_, stands) => stands,
         };
         if let Some(mut stands) = stands {
             if let (true, StandingSetting::Off { words, .. } | StandingSetting::Other(words)) = (is_shared, &mut stands)
@@ -139,8 +142,11 @@ impl PageSettings<'_> {
     }
 
     /// That a finding about all projects would have set what was set before and taken back; none if it was not, or is no longer
-    /// as it was before.
+    /// as it was before. What clients in use have to be updated for was never written.
     fn taken_back(&self, finding: &BillFinding, journal: &Journal) -> Option<StandingSetting> {
+        if finding.update.is_some() {
+            return None;
+        }
         let asked = sets(finding).iter().filter(|_| finding.project().is_none() && finding.spared_by.is_empty());
         let levers = asked.filter_map(|set| self.levers.named(&set.lever));
         // Also by the name that the lever has for other clients.
@@ -151,7 +157,9 @@ impl PageSettings<'_> {
         keys.find_map(|key| {
             let now = self.user.value(&key).ok()?.as_ref().map(Value::to_string);
             let undo = journal.taken_back(&key.to_string(), now.as_deref())?;
-            Some(StandingSetting::TakenBack(format!("{key} {}", undo.taken_back_words())))
+            let was = undo.change(&key.to_string()).and_then(|change| change.old.as_ref());
+            let was = was.map_or_else(String::new, |was| format!(" {was}"));
+            Some(StandingSetting::TakenBack(format!("{key}{was} {}", undo.taken_back_words())))
         })
     }
 

@@ -113,7 +113,8 @@ impl Responses {
             let events = counted(telemetry.copied_events, "event");
             writeln!(err, "# note: {events} merged with one of the same id, time and figures: copies")?;
         }
-        let damaged = self.damage();
+        let mut damaged = self.damage();
+        damaged.retain(|reason, _| !reason.is_way_of_writing());
         if !damaged.is_empty() {
             writeln!(err, "# malformed lines: {}", quality::in_a_line(&damaged))?;
             if output.verbose {

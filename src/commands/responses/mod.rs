@@ -88,6 +88,7 @@ impl Responses {
         let tier = vocabularies(wanted.settings, None);
         let detail = (tier, Some(TimelineDetail::VALUES));
         let mut input = Input::read(wanted.input, wanted.window.clone(), detail, wanted.output, context)?;
+        input.note_kept();
         input.expect_records(wanted.input)?;
         ReplayInput::prepare(&mut input);
         input.report_holds(Holds::Calls)?;

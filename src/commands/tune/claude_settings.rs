@@ -207,8 +207,11 @@ fn show(args: &Args, context: &mut Context<'_>, found: &SettingsStudy, input: &I
             }));
             args.asked.output.write_json("tune claude-settings", fields, context)
         }
-        // What nobody has to do anything about is no news, and comes again in every run.
-        TableFormat::Table if args.asked.output.quiet && diff.is_empty() && !args.explain => Ok(()),
+        // What nobody has to do anything about is no news, and would come again in every run.
+        TableFormat::Table if args.asked.output.quiet && diff.is_empty() && !args.explain => {
+            let waits = all.iter().filter(|finding| matches!(finding.verdict, Verdict::Wait { .. })).cloned();
+            findings::write(context.out, &waits.collect::<Vec<_>>(), false)
+        }
         TableFormat::Table => {
             if !diff.is_empty() {
                 let colored = context.colored(args.asked.output.color);

@@ -77,7 +77,11 @@ impl Input {
         let kept = self.sources.iter().zip(&self.selected).filter(is_kept).count() as u64;
         if kept > 0 {
             let (logs, why) = (numbers::counted(kept, "log"), self.kept_words());
-            self.note([format!("{logs} {why}: what was kept of them counts (--no-lake: only what is on disk)")]);
+            let (verb, of) = if kept == 1 { ("is", "it") } else { ("are", "them") };
+            let part = if self.window == window::ALL { "" } else { " as far as it lies in the window" };
+            self.note([format!(
+                "{logs} {verb} {why}; what was kept of {of} counts{part} (--no-lake: only what is on disk)"
+            )]);
         }
     }
 

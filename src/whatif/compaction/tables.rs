@@ -33,20 +33,29 @@ pub fn trigger(params: &Params, thresholds: &CompactionThresholds) -> String {
     )
 }
 
-/// What this rule does that the client does not, and how often it kept a compaction back; nothing where it acts as the client.
+/// What this rule does that the client does not, and at how many requests that made it wait; nothing where it acts as the
+/// client.
 pub fn unlike_client(params: &Params, thresholds: &CompactionThresholds, done: &Compactions) -> Option<String> {
-    if params.as_client(&thresholds.client) == *params {
-        return None;
-    }
-    let held = done.outcomes.get(&AttemptEnd::Held).copied().unwrap_or_default();
-    let held = if held == 0 { String::new() } else { format!(" (here it kept back {})", counted(held, "compaction")) };
-    Some(format!(
-        "unlike Claude Code, this rule keeps {} tokens of the newest messages and lets {} pass between two compactions{held}; \
-         as the client does: `{}`",
-        thousands(params.tail_keep_tokens),
-        counted(params.min_turns_between.into(), "prompt"),
-        AS_CLIENT.join(" ")
-    ))
+    let client = params.as_client(&thresholds.client);
+    let keeps = || format!("keeps {} tokens of the newest messages", thousands(params.tail_keep_tokens));
+    let waits = || {
+        let held = done.outcomes.get(&AttemptEnd::Held).copied().unwrap_or_default();
+        let prompts = counted(params.min_turns_between.into(), "prompt");
+        format!(
+            "lets {prompts} pass between two compactions (at {} it was due and had to wait)",
+            counted(held, "request")
+        )
+    };
+    let differs = [
+        (params.tail_keep_tokens != client.tail_keep_tokens).then(keeps),
+        (params.align != client.align).then(|| "cuts only where a person wrote".to_owned()),
+        (params.min_turns_between != client.min_turns_between).then(waits),
+    ];
+    let differs: Vec<String> = differs.into_iter().flatten().collect();
+    let command = AS_CLIENT.join(" ");
+    (!differs.is_empty()).then(|| {
+        format!("unlike Claude Code, this rule {}; `devboy what-if compaction {command}` has its", differs.join(", "))
+    })
 }
 
 /// How compactions are placed and priced, with the parameters that were set.

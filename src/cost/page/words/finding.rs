@@ -8,8 +8,8 @@ use crate::report::numbers::{counted, lasting, percent, usd};
 /// Before the interval of what is told as "at most": it is about the same bound elsewhere, and goes beyond the one here.
 const IN_OTHERS: &str = "in other sessions like these at most";
 
-/// The same of money: the interval is one of shares, and of the bill here.
-pub(super) const SAME_BILL: &str = "of the same bill in other sessions like these at most";
+/// The same of money: the interval is one of shares, times the bill here.
+pub(super) const OF_A_BILL: &str = "of as large a bill in other sessions like these at most";
 
 /// A finding, part by part.
 pub struct ToldFinding {
@@ -75,7 +75,7 @@ impl Telling<'_> {
             }
             FindingBasis::Billed | FindingBasis::Shared | FindingBasis::Priced => {
                 let basis = if finding.basis == FindingBasis::Priced { "at list prices" } else { "on the bill" };
-                let interval = interval.map(|interval| format!(" ({SAME_BILL} {interval})"));
+                let interval = interval.map(|interval| format!(" ({OF_A_BILL} {interval})"));
                 (format!("at most {} here", usd(finding.saved_usd)), interval, basis)
             }
         };
@@ -119,7 +119,11 @@ impl Telling<'_> {
                 let part = format!("which may save part of this already: `{compares}`{there} compares them");
                 format!("{advice}; {words} now, {part}; effect on these logs: {effect}")
             }
-            Some(StandingSetting::TakenBack(words)) => format!("{words}; effect: {effect}"),
+            // What was taken back may have been another value.
+            Some(StandingSetting::TakenBack(words)) => {
+                let value = finding.sets.first().map_or_else(String::new, |set| format!(" of {}", set.value));
+                format!("{words}; effect{value}: {effect}")
+            }
             None => format!("{advice}; effect: {effect}"),
         }
     }

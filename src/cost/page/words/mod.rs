@@ -11,7 +11,7 @@ use crate::cost::findings::losers::Loser;
 use crate::cost::findings::search::BillFinding;
 use crate::cost::findings::thresholds::FindingThresholds;
 use crate::cost::page::spent::Amount;
-use crate::cost::page::words::finding::SAME_BILL;
+use crate::cost::page::words::finding::OF_A_BILL;
 use crate::cost::page::{Page, PageNames};
 use crate::report::numbers::{counted, percent, thousands, usd};
 
@@ -133,7 +133,7 @@ impl Telling<'_> {
         let line = |finding: &BillFinding| {
             let month = self.a_month(finding.saved_usd).map(|month| format!(", {month}")).unwrap_or_default();
             let interval = self.interval(finding, (finding.lower_usd, finding.upper_usd), finding.before_usd);
-            let interval = interval.map(|interval| format!(" ({SAME_BILL} {interval})")).unwrap_or_default();
+            let interval = interval.map(|interval| format!(" ({OF_A_BILL} {interval})")).unwrap_or_default();
             let (saved, place) = (usd(finding.saved_usd), self.place(finding));
             let line = format!("{}: at most {saved}{month}{interval}, {place}; {}", finding.what, finding.advice);
             (line, self.evidence(finding))
