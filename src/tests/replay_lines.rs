@@ -226,7 +226,7 @@ fn lines_that_no_context_is_shown_twice_are_given_as_one() {
     for (facts, whole) in given(&Read::new(&shown), &shown).iter().zip(whole) {
         let lines: Vec<BodyLine> = facts.lines.iter().collect();
         let kept: Vec<BodyLine> = lines.iter().filter(|line| line.number > 0).copied().collect();
-        let is_shared = |line: &BodyLine| (11..20).contains(&line.number);
+        let is_shared = |line: &BodyLine| (11..=20).contains(&line.number);
         assert_eq!(kept, whole.lines.iter().filter(is_shared).collect::<Vec<_>>());
         // What is before them as one, and what is behind them.
         assert!(lines.len() <= kept.len() + 2);
