@@ -146,7 +146,8 @@ impl NumberedLines {
     }
 }
 
-/// Lines with the windows that begin there, neighbours that none shares as one.
+/// Lines with the windows that begin there, neighbours that none shares as one. The text of these depends on how they were joined:
+/// nobody compares it.
 #[derive(Default)]
 pub struct JoinedLines {
     pub lines: Vec<(BodyLine, u32)>,

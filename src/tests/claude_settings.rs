@@ -499,7 +499,11 @@ fn what_was_taken_back_is_not_proposed_again_until_somebody_asks_for_it() {
     let why = format!("settings.json: what pays here (promptCacheTtl) {words}; ");
     assert!(answer.starts_with("Nothing to change in ") && answer.contains(&why), "{answer}");
     let page = home.run(&["report"]).out;
-    assert!(page.contains(&format!("promptCacheTtl {words}; effect: ")), "{page}");
+    assert!(page.contains(&format!("promptCacheTtl \"1h\" {words}; effect of \"1h\": ")), "{page}");
+    // Where something is in the way, that is told: to set it again would change nothing.
+    fs::write(&path, "{\"env\": {\"DISABLE_PROMPT_CACHING\": \"1\"}}").unwrap();
+    let page = home.run(&["report"]).out;
+    assert!(page.contains("DISABLE_PROMPT_CACHING") && !page.contains("was taken back"), "{page}");
     assert!(!page.contains("without --dry-run it writes"), "{page}");
     // Set by hand since, it is judged like any other value.
     fs::write(&path, "{\"promptCacheTtl\": \"5m\"}").unwrap();
@@ -934,7 +938,7 @@ fn what_cannot_be_written_is_not_told_as_a_change() {
     drop(barred);
     assert!(outcome.exit == Exit::Failed && outcome.out.is_empty(), "{}", outcome.out);
     let hint =
-        "hint: nothing was written. devboy needs to write there: allow it, name another file with --output, or print";
+        "hint: nothing was written. Changes are noted beside devboy's configuration: allow devboy to write there, or";
     assert!(outcome.err.contains("creating ") && outcome.err.contains(hint), "{}", outcome.err);
     assert!(!home.path(".claude/settings.json").exists());
     let barred = Fault::new(&home.path(".claude"), WriteStep::Create, 0, true, 13);

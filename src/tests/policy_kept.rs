@@ -287,6 +287,11 @@ fn told_with_forks(steps: &[(u8, u32)], forks: &[(u32, u8, u32)]) -> Timeline {
         told.1 += 1;
         let kinds = if what > 3 { 4..14 } else { 12..14 };
         step(&mut log, (kinds.start + what % kinds.len() as u8, chars), &mut told);
+        // It goes back to anywhere, also into a thread that it was not forked off.
+        if what % 2 == 1 {
+            log.back_to(chars % told.1).human(40).ask(told.0 / 2, 200, 3).says(20);
+            told.1 += 1;
+        }
     }
     log.session("b", "/p").wait(9_000).human(400).ask(0, 9_000, 3).says(30).human(20).ask(9_000, 60, 3);
     log.agent("short").back_to(told.1).human(90).ask(9_000, 80, 3);

@@ -103,6 +103,7 @@ impl Stored<'_> {
         let (history, blocks) = assembly.finish(&corpus);
         Ok((corpus, history, blocks))
     }
+
     fn of_calls<T>(&self, pool: &ThreadPool, of: OfCalls<'_, T>) -> Result<Vec<T>, Trouble> {
         let (files, mut names) = (self.files(|_| true), Names::default());
         let few = pool.install(|| FewRows::open(self.lake, &files, &["calls"], FamilySearch::default()))?;

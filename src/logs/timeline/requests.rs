@@ -671,13 +671,17 @@ impl Timeline {
     }
 
     /// By chain: what all blocks come to that its contexts can be made of, or more: its own, and those of the chains that it was
-    /// forked off, to their ends.
+    /// forked off or goes back into, to their ends.
     pub fn sums_by_chain(&self, of: impl Fn(u32) -> u64) -> Vec<u64> {
         let mut sums: Vec<u64> = Vec::with_capacity(self.chains.len());
         for chain in 0..self.chains.len() as u32 {
-            let base = self.forked_off(chain).map(|request| self.request(request).chain as usize);
+            let Range { start, end } = self.chain(chain).segments;
+            let afters = self.segments[start as usize..end as usize].iter().map(|segment| segment.after);
+            let bases = afters.filter(|after| *after != NONE).map(|after| self.request(after).chain);
+            let bases: BTreeSet<u32> = bases.filter(|base| *base != chain).collect();
             // What a chain that is still to come holds is not known.
-            let inherited = base.map_or(0, |base| sums.get(base).copied().unwrap_or(u64::MAX));
+            let of_base = |base: u32| sums.get(base as usize).copied().unwrap_or(u64::MAX);
+            let inherited = bases.into_iter().map(of_base).fold(0, u64::saturating_add);
             let (first, last) = (self.requests_of(chain).first(), self.requests_of(chain).last());
             let blocks = first.zip(last).map_or(0..0, |(first, last)| first.inputs.start..last.outputs.end);
             sums.push(blocks.map(&of).fold(inherited, u64::saturating_add));
