@@ -339,6 +339,23 @@ fn forks_that_no_stage_changes_take_no_more_steps_than_the_log() {
     assert_eq!([bench.capped(5_000), bench.capped(3_000)].map(again), [0, steps(bench.capped(3_000))]);
 }
 
+/// A fork of one thread that goes on from another shows what that one holds.
+#[test]
+fn what_a_thread_goes_back_into_counts_as_its_own() {
+    let mut log = Story::new();
+    log.session("long", "/p").human(400).ask(0, 9_000, 3);
+    for request in 0..4 {
+        log.calls("Bash", "", 30).wait(1).result(4_000).ask(9_000 + 1_200 * request, 1_200, 3).says(20);
+    }
+    log.session("short", "/p").wait(60).human(400).ask(0, 9_000, 3).says(30);
+    log.agent("fork").back_to(5).human(60).ask(9_000, 60, 3).says(30);
+    log.back_to(4).human(60).ask(9_000, 4_800, 3).says(30);
+    let bench = Bench::new(log.done());
+    for (number, (kept, asked)) in bench.stacks().into_iter().zip(bench.stacks()).enumerate() {
+        assert_eq!(bench.run(kept), bench.run(asked.asked()), "stack {number}");
+    }
+}
+
 /// A prompt before the result of a call is no place to cut, until the conversation goes back to before the result.
 #[test]
 fn where_a_result_went_a_place_is_sought_again() {
