@@ -66,8 +66,7 @@ impl LaidOutCalls {
 
     /// The calls that were shown a body, in order.
     pub fn shown(&self, body: Id) -> &[(Id, u32)] {
-        let start = self.shown.partition_point(|(shown, _)| *shown < body);
-        self.shown[start..].chunk_by(|one, next| one.0 == next.0).next().filter(|same| same[0].0 == body).unwrap_or(&[])
+        shown_among(&self.shown, body)
     }
 
     /// The contexts of calls, numbered.
@@ -79,22 +78,29 @@ impl LaidOutCalls {
     /// in which calls first need them, so that a replay walks through memory instead of jumping about in it. Facts that no call
     /// needs are left out.
     pub fn name_bodies(&mut self, facts: &mut Vec<BodyFacts>) {
+        let Self { shown, responses, .. } = self;
         // Where they stand: together they are large.
-        facts.retain(|row| !self.shown(row.body).is_empty());
-        facts.sort_by_cached_key(|row| self.shown(row.body)[0].1);
+        facts.retain(|row| !shown_among(shown, row.body).is_empty());
+        facts.sort_by_cached_key(|row| shown_among(shown, row.body)[0].1);
         facts.dedup_by_key(|row| row.body);
         facts.shrink_to_fit();
         for (body, row) in (0..).zip(&*facts) {
-            let start = self.shown.partition_point(|(shown, _)| *shown < row.body);
-            let same = self.shown[start..].iter().take_while(|(shown, _)| *shown == row.body);
-            same.for_each(|&(_, call)| self.responses[call as usize].body = body);
+            for &(_, call) in shown_among(shown, row.body) {
+                responses[call as usize].body = body;
+            }
         }
-        for response in self.responses.iter_mut().filter(|response| response.body == NO_BODY) {
+        for response in responses.iter_mut().filter(|response| response.body == NO_BODY) {
             if response.outcome != TapeEntry::Silent {
                 response.outcome = TapeEntry::Unstudied;
             }
         }
     }
+}
+
+/// Those of one body among bodies in order.
+fn shown_among(shown: &[(Id, u32)], body: Id) -> &[(Id, u32)] {
+    let start = shown.partition_point(|(one, _)| *one < body);
+    shown[start..].chunk_by(|one, next| one.0 == next.0).next().filter(|same| same[0].0 == body).unwrap_or(&[])
 }
 
 /// What there is to a response, if its body is known.
