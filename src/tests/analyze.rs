@@ -485,6 +485,13 @@ fn a_configuration_that_changed_meanwhile_is_not_overwritten() {
 }
 
 #[test]
+fn what_events_propose_and_the_disk_refuses_is_not_told_as_a_change() {
+    let home = Home::new();
+    home.write(EVENTS, lines(&repeats_far_apart()));
+    super::tune::expect_no_word_of_a_refused_change(&home, &["tune", "analyze"]);
+}
+
+#[test]
 fn a_written_change_is_in_the_history_and_can_be_undone() {
     let home = Home::new();
     home.write(EVENTS, lines(&repeats_far_apart()));

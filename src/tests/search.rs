@@ -26,6 +26,14 @@ fn write_repeats(home: &Home, sessions: usize, apart: usize) {
     }
 }
 
+#[test]
+fn what_a_search_found_and_the_disk_refuses_is_not_told_as_a_change() {
+    let home = Home::new();
+    write_repeats(&home, 25, 8);
+    let logs = home.path("logs").display().to_string();
+    super::tune::expect_no_word_of_a_refused_change(&home, &["tune", "search", "--input-dir", &logs]);
+}
+
 /// Sessions that show nothing twice.
 fn write_fresh(home: &Home, sessions: std::ops::Range<usize>) {
     for session in sessions {

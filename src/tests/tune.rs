@@ -5,6 +5,8 @@ use serde_json::json;
 use super::fleet::log;
 use super::harness::{CallLines, ClosedPipe, Home, session};
 use crate::base::data::Data;
+use crate::base::files::WriteStep;
+use crate::base::files::faults::Fault;
 use crate::settings::annotations::Annotations;
 use crate::shell::arguments::Exit;
 
@@ -885,6 +887,24 @@ fn as_many_changes_are_written_as_the_history_lists_and_an_undo_takes_back() {
         let undone = home.json(&["tune", "undo"]);
         assert_eq!(undone["undone"].as_array().unwrap().len() as u64, written);
     }
+}
+
+/// A change that the disk refuses is an error, and nothing of it is printed.
+pub fn expect_no_word_of_a_refused_change(home: &Home, command: &[&str]) {
+    let barred = Fault::new(&home.config(), WriteStep::Create, 0, true, 13);
+    let outcome = home.run(command);
+    assert!(barred.has_struck(), "{}", outcome.err);
+    drop(barred);
+    assert!(outcome.exit == Exit::Failed && outcome.out.is_empty(), "{}", outcome.out);
+    assert!(outcome.err.contains("pipeline_config.toml: Permission denied"), "{}", outcome.err);
+    assert!(!home.config().exists());
+    let told = home.run(&[command, &["--dry-run"]].concat()).out;
+    assert!(told.contains("pipeline_config.toml (not written)"), "{told}");
+}
+
+#[test]
+fn what_logs_propose_and_the_disk_refuses_is_not_told_as_a_change() {
+    expect_no_word_of_a_refused_change(&busy_home(), &TUNE);
 }
 
 /// The class is one of the whole session: that all calls of a session have it is seen once.

@@ -144,6 +144,7 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     }
     let why = if proposal.is_change() { worth } else { why_nothing(&mined, &proposal) };
     let answer = writing::answer(&args.write, &file, &proposal, &why);
+    args.write.expect_writable(&file, &proposal)?;
     context.show(|context| show(args, context, &input, &mined, (&file, &proposal, &answer)))?;
     let inputs = window::inputs("logs", mined.overview.calls, mined.overview.sessions, &input.window);
     let settled =

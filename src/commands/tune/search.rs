@@ -68,6 +68,7 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     let settled = settle(&view, &precedence, search::findings(&found, &view)?);
     let proposal = Proposal::new(&file, settled, &Annotations::load(&input.data)?)?;
     let answer = writing::answer(&args.write, &file, &proposal, &search::sentence(&found, &reaches.chosen().name));
+    args.write.expect_writable(&file, &proposal)?;
     context
         .show(|context| show(args, (&found, &of_client), (&file, &proposal, &answer), (&reaches, &input), context))?;
     let calls = input.overview()?;

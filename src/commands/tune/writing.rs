@@ -12,7 +12,7 @@ use crate::rules::proposal::Proposal;
 use crate::rules::report as findings;
 use crate::settings::entries::{JournalChange, JournalEntry, Predicted, RuleInputs};
 use crate::settings::finding::{Finding, Verdict};
-use crate::settings::{SettingsFile, journal_entry, write_noted};
+use crate::settings::{SettingsFile, expect_writable, journal_entry, write_noted};
 use crate::shell::arguments::{Exit, OutputArgs};
 use crate::shell::context::Context;
 
@@ -37,6 +37,11 @@ impl WriteArgs {
     /// Whether the configuration may be written.
     pub fn writes(&self) -> bool {
         !self.dry_run && !self.check
+    }
+
+    /// Whether the change could be written, before it is told of. An error if the disk refuses it.
+    pub fn expect_writable(&self, file: &SettingsFile, proposal: &Proposal) -> Result<()> {
+        if self.writes() && proposal.is_change() { expect_writable(&file.place()) } else { Ok(()) }
     }
 
     /// What to say behind the place of the configuration.

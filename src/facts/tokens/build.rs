@@ -8,14 +8,14 @@
 //! - `classes`: for every 256 code points the number of their block, one byte; then the blocks, one [`CharClass`] per code
 //!   point.
 //!
-//! For musl it compiles `base/memory.c`. It also names the build: the variable `DEVBOY_BUILD` is a hash of everything that decides what devboy answers, so
-//! that an answer remembered by another build is not taken for this one's. And it asks the linker of a release to keep functions
-//! of the same code once.
+//! For musl it compiles `base/memory.c`. It also names the build: the variable `DEVBOY_BUILD` is a hash of everything that
+//! decides what devboy answers, so that an answer remembered by another build is not taken for this one's. And it asks the
+//! linker of a release for a small program.
 
 use std::collections::HashMap;
 use std::error::Error;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Output};
 use std::{env, fs};
 
 use class::CharClass;
@@ -44,7 +44,7 @@ fn main() -> Result<()> {
     }
     let out = env::var("OUT_DIR")?;
     let out = Path::new(&out);
-    fold_same_code(out)?;
+    link_small(out)?;
     // The tables take a while and hang on nothing but this script: they are made once per version of it.
     let script =
         [fs::read("src/facts/tokens/build.rs")?, fs::read("src/facts/tokens/class.rs")?, fs::read("Cargo.lock")?]
@@ -60,26 +60,40 @@ fn main() -> Result<()> {
     Ok(())
 }
 
-/// Keeps functions of the same code once where the linker can: a twelfth of a release.
-fn fold_same_code(out: &Path) -> Result<()> {
-    const FOLD: &str = "-Wl,--icf=all";
+/// Asks the linker of a release for less, where a program that is linked so runs: functions of the same code once (a twelfth),
+/// a bit for each place to relocate in place of 24 bytes (a twentieth), and no tables for unwinding, which a release does not
+/// do (a fourteenth; who asks for debug information wants to see stacks, and keeps them).
+fn link_small(out: &Path) -> Result<()> {
     if env::var("PROFILE")? != "release" || env::var("CARGO_CFG_TARGET_OS")? != "linux" {
         return Ok(());
     }
-    // Which linker is used depends on the toolchain and on what is set: a program is linked with it.
-    let program = out.join("linked.rs");
+    let script = out.join("no_unwinding.ld");
+    fs::write(&script, "SECTIONS { /DISCARD/ : { *(.eh_frame*) *(.gcc_except_table*) } } INSERT AFTER .text;")?;
+    let mut asked = vec!["-Wl,--icf=all".to_owned(), "-Wl,-z,pack-relative-relocs".to_owned()];
+    if env::var("DEBUG")? == "false" {
+        asked.push(format!("-Wl,-T,{}", script.display()));
+    }
+    for flag in asked {
+        if runs_linked_with(&flag, out)? {
+            println!("cargo::rustc-link-arg-bins={flag}");
+        }
+    }
+    Ok(())
+}
+
+/// Whether a program that is linked with a flag runs: that depends on the toolchain, on what is set, and on the system.
+fn runs_linked_with(flag: &str, out: &Path) -> Result<bool> {
+    let (program, linked) = (out.join("linked.rs"), out.join("linked"));
     fs::write(&program, "fn main() {}")?;
     let flags = env::var("CARGO_ENCODED_RUSTFLAGS").unwrap_or_default();
     let linker = env::var("RUSTC_LINKER").map(|linker| format!("-Clinker={linker}"));
     let mut rustc = Command::new(env::var("RUSTC")?);
     // The last of two says which: as cargo has it.
     rustc.args(linker).args(flags.split('\x1f').filter(|flag| !flag.is_empty()));
-    rustc.args(["--target", &env::var("TARGET")?, &format!("-Clink-arg={FOLD}"), "-o"]);
-    rustc.arg(out.join("linked")).arg(&program);
-    if rustc.output().is_ok_and(|told| told.status.success()) {
-        println!("cargo::rustc-link-arg-bins={FOLD}");
-    }
-    Ok(())
+    rustc.args(["-Cpanic=abort", "--target", &env::var("TARGET")?, &format!("-Clink-arg={flag}"), "-o"]);
+    rustc.arg(&linked).arg(&program);
+    let works = |told: Output| told.status.success();
+    Ok(rustc.output().is_ok_and(works) && Command::new(&linked).output().is_ok_and(works))
 }
 
 /// FNV-1a over names and contents of all [`SOURCES`], in the order of their names.
