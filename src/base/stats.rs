@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::base::names::Sym;
-use crate::base::significance::Chance;
+use crate::base::significance::{Chance, normal_of_t, upper_tail};
 
 /// What the calls of one tool looked like.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -74,12 +74,14 @@ impl FollowUpCount {
 }
 
 /// How often a model was used.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ModelUse {
     /// Model id as it stands in the log.
     pub id: String,
     /// API messages, each once.
     pub messages: u64,
+    /// The same by the number of the session.
+    pub of_sessions: BTreeMap<u32, u64>,
     /// Largest prompt of one request in tokens: input, cache reads and cache writes.
     pub prompt_tokens_max: u64,
 }
@@ -236,6 +238,26 @@ impl Clustered {
         let [kk, kn, nn] = self.products;
         let few = self.clusters as f64 / (self.clusters - 1) as f64;
         ((kk - 2.0 * p * kn + p * p * nn) * few / plain).max(1.0)
+    }
+
+    /// How many clusters of one size tell as much (Kish 1965).
+    fn clusters_alike(&self) -> f64 {
+        self.trials * self.trials / self.products[2]
+    }
+
+    /// The probability of such a difference of two shares, either way, if nothing differs: Student's t of the difference over its
+    /// standard error. Each side is as uncertain as its clusters show it to be, at least as trials of one share in common, and
+    /// brings as many degrees of freedom as clusters of one size would. None where a side has fewer than two clusters.
+    pub fn p_of_difference(&self, other: &Self) -> Option<f64> {
+        if self.clusters.min(other.clusters) < 2 {
+            return None;
+        }
+        let p = (self.successes + other.successes) / (self.trials + other.trials);
+        let plain = |p: f64| p * (1.0 - p);
+        let error = |side: &Self| (plain(side.share()) * side.design_effect()).max(plain(p)) / side.trials;
+        let t = (self.share() - other.share()).abs() / (error(self) + error(other)).sqrt();
+        let freedom = (self.clusters_alike() + other.clusters_alike() - 2.0).max(1.0);
+        Some(if t > 0.0 { (2.0 * upper_tail(normal_of_t(t, freedom))).min(1.0) } else { 1.0 })
     }
 
     /// Trials that are worth as much as these if what is to come is as uncertain as what was: the variances of the two add

@@ -65,6 +65,22 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<()> {
     })?;
     input.report_holds(Holds::Calls)?;
     input.tell_notes(&args.output, context)?;
+    show(args, &input, &said, context)?;
+    expect_kept(args, &input)
+}
+
+/// An error if the lake does not hold what was read: it is what the command is run for.
+fn expect_kept(args: &Args, input: &Input) -> Result<()> {
+    if args.input.no_lake || input.is_kept() {
+        return Ok(());
+    }
+    // A quiet run has not told why.
+    let mut hints: Vec<&str> = input.notes.iter().map(String::as_str).filter(|note| note.contains("lake")).collect();
+    hints.push("rows of logs that Claude Code deletes meanwhile will be missing; --lake DIR names another place");
+    Err(Error::failed("what these logs say was read and not kept").hint(hints.join("\n")))
+}
+
+fn show(args: &Args, input: &Input, said: &LogsReport, context: &mut Context<'_>) -> Result<()> {
     let damage = quality::of(&input.sources);
     if args.output.form() == TableFormat::Json {
         args.output.write_json(
@@ -79,7 +95,7 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<()> {
         )?;
         return Ok(());
     }
-    let mut summary = summary(&input, &said);
+    let mut summary = summary(input, said);
     if args.output.form() != TableFormat::Table {
         // One table for a machine to read.
         let is_shared = args.output.is_shared();

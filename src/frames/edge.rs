@@ -80,6 +80,15 @@ pub struct EdgeSum {
     pub chance: Option<Chance>,
 }
 
+/// The pairs of one tool and another at one lag in one session.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct SessionPairs {
+    pub session: u32,
+    pub from: Sym,
+    pub to: Sym,
+    pub count: u64,
+}
+
 /// How often a tool opens and closes contexts.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct EndSum {
@@ -168,6 +177,34 @@ impl<'a> EdgeFrame<'a> {
 
     /// Pairs at one lag, within a context.
     pub fn follows(&self, lag: u32, turns: Turns) -> Result<Vec<EdgeSum>> {
+        let mut pairs = self.pairs(lag);
+        match turns {
+            Turns::All => {}
+            Turns::Within => pairs.retain(|pair| !pair.across_turns),
+            Turns::Across => pairs.retain(|pair| pair.across_turns),
+        }
+        edges(&pairs, Some(lag))
+    }
+
+    /// The same session by session.
+    pub fn of_sessions(&self, lag: u32) -> Result<Vec<SessionPairs>> {
+        let pairs = self.pairs(lag);
+        let columns = vec![
+            column("session", &pairs, |pair| pair.from.session),
+            column("from", &pairs, |pair| pair.from.tool.0),
+            column("to", &pairs, |pair| pair.to.0),
+        ];
+        grouped(&frame(pairs.len(), columns)?, &["session", "from", "to"], |group| {
+            Ok(SessionPairs {
+                session: group.key("session")?,
+                from: group.name("from")?,
+                to: group.name("to")?,
+                count: group.count(),
+            })
+        })
+    }
+
+    fn pairs(&self, lag: u32) -> Vec<Pair<'_>> {
         let mut pairs = Vec::new();
         for from in self.calls.iter() {
             let place = from.place + u64::from(lag);
@@ -180,12 +217,7 @@ impl<'a> EdgeFrame<'a> {
                 gap_ms: to.asked.zip(from.answered).map(|(asked, answered)| asked.saturating_sub(answered)),
             }));
         }
-        match turns {
-            Turns::All => {}
-            Turns::Within => pairs.retain(|pair| !pair.across_turns),
-            Turns::Across => pairs.retain(|pair| pair.across_turns),
-        }
-        edges(&pairs, Some(lag))
+        pairs
     }
 
     /// Calls that another tool follows at any time in their context.

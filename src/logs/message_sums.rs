@@ -16,10 +16,10 @@ pub struct MessageSums {
     pub unfinished: u64,
     /// The earliest record of the newest that was billed.
     pub newest: Option<Millis>,
-    /// Of those that were billed, by model: how many, and the most tokens that went in.
-    pub models: BTreeMap<Sym, (u64, u64)>,
-    /// Whose answers stand in progress records: the session (an index into [`crate::logs::history::History::sessions`]) and the
-    /// subagent.
+    /// Of those that were billed, by model and session (an index into [`crate::logs::history::History::sessions`]): how many,
+    /// and the most tokens that went in.
+    pub models: BTreeMap<(Sym, u32), (u64, u64)>,
+    /// Whose answers stand in progress records: the session and the subagent.
     pub in_progress: BTreeSet<(u32, Id)>,
 }
 
@@ -35,7 +35,7 @@ impl MessageSums {
         self.billed += 1;
         self.unfinished += u64::from(!message.finished);
         self.newest = self.newest.max(Some(message.ts).filter(|ts| *ts != NO_TIME));
-        let (messages, prompt_tokens_max) = self.models.entry(message.model).or_default();
+        let (messages, prompt_tokens_max) = self.models.entry((message.model, message.session)).or_default();
         *messages += 1;
         *prompt_tokens_max = message.prompt_tokens().max(*prompt_tokens_max);
     }
@@ -57,5 +57,7 @@ impl MessageSums {
     pub fn renumber_sessions(&mut self, number: impl Fn(u32) -> u32) {
         let known = std::mem::take(&mut self.in_progress);
         self.in_progress = known.into_iter().map(|(session, agent)| (number(session), agent)).collect();
+        let known = std::mem::take(&mut self.models);
+        self.models = known.into_iter().map(|((model, session), sums)| ((model, number(session)), sums)).collect();
     }
 }

@@ -3,21 +3,22 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
+use crate::base::bootstrap::SessionTrials;
 use crate::base::error::{Error, Result};
 use crate::base::files;
 use crate::base::names::Sym;
 use crate::base::significance::{TwoByTwo, with_q};
-use crate::base::stats::Share;
+use crate::base::stats::{Clustered, Share};
 use crate::base::visible::Shown as _;
-use crate::frames::edge::{Concurrency, EdgeThresholds, Turns};
+use crate::frames::edge::{Concurrency, EdgeFrame, EdgeThresholds};
 use crate::frames::input::Input;
 use crate::logs::trace::ResultKind;
-use crate::mine::edges::sums_of;
-use crate::mine::tools;
+use crate::mine::edges::activities;
+use crate::mine::tools::{self, SessionSize};
 
 /// Every edge and size that either side has, the surest change first. Edges are tested by the share of their first tool's
-/// pairs, sizes by the share of answers on one side of their median (Mood's median test); both with Fisher's exact test,
-/// two-sided, and Benjamini–Hochberg over all tests of a kind.
+/// pairs, sizes by the share of answers on one side of their median (Mood's median test), both over sessions
+/// ([`Clustered::p_of_difference`]); with Benjamini–Hochberg over all tests of a kind.
 pub fn changes(a: &Side, b: &Side, thresholds: &EdgeThresholds) -> Vec<ComparedRow> {
     let mut edges = edges(a, b);
     let mut sizes = sizes(a, b);
@@ -37,41 +38,40 @@ pub fn changes(a: &Side, b: &Side, thresholds: &EdgeThresholds) -> Vec<ComparedR
     out
 }
 
-fn tested(a: (u64, u64), b: (u64, u64)) -> Option<f64> {
-    (a.1 > 0 && b.1 > 0).then(|| TwoByTwo::of_sides(a, b).p_two_sided())
+/// The probability of such a difference by chance. The sessions of a table are not known, so that its counts are taken as
+/// independent, and those of the other side with them (Fisher's exact test).
+fn p(a: &Clustered, b: &Clustered, with_table: bool) -> Option<f64> {
+    let counts = |side: &Clustered| (side.successes as u64, side.trials as u64);
+    match with_table {
+        false => a.p_of_difference(b),
+        true => (a.trials > 0.0 && b.trials > 0.0).then(|| TwoByTwo::of_sides(counts(a), counts(b)).p_two_sided()),
+    }
+}
+
+fn share(side: &Clustered) -> Share {
+    Share::new(side.successes as u64, side.trials as u64)
 }
 
 fn edges(a: &Side, b: &Side) -> Vec<ComparedRow> {
-    let trials = |side: &Side| {
-        let mut trials: BTreeMap<(String, u32), u64> = BTreeMap::new();
-        for ((from, _, lag), (count, _)) in &side.edges {
-            *trials.entry((from.clone(), *lag)).or_default() += count;
-        }
-        trials
-    };
     if a.edges.is_empty() || b.edges.is_empty() {
         return Vec::new();
     }
-    let (trials_a, trials_b) = (trials(a), trials(b));
     let keys: BTreeSet<_> = a.edges.keys().chain(b.edges.keys()).collect();
-    let change = |key: &(String, String, u32)| {
-        let of = |side: &Side, trials: &BTreeMap<(String, u32), u64>| {
-            let n = trials.get(&(key.0.clone(), key.2)).copied().unwrap_or_default();
-            (side.edges.get(key).map_or(0, |(count, _)| *count), n)
-        };
-        let (of_a, of_b) = (of(a, &trials_a), of(b, &trials_b));
-        let sessions = |side: &Side| side.edges.get(key).and_then(|(_, sessions)| *sessions);
+    let (firsts_a, firsts_b) = (a.firsts(), b.firsts());
+    let change = |key: &EdgeKey| {
+        let (of_a, of_b) = (a.pairs(key, &firsts_a), b.pairs(key, &firsts_b));
+        let sessions = |side: &Side| side.edges.get(key).filter(|_| !side.is_table).map(|of| of.len() as u64);
         ComparedRow {
             what: ComparedKind::Edge,
             name: key.0.clone(),
             to: key.1.clone(),
             lag: Some(key.2),
-            a: Share::new(of_a.0, of_a.1),
-            b: Share::new(of_b.0, of_b.1),
+            a: share(&of_a),
+            b: share(&of_b),
             median_a: None,
             median_b: None,
             sessions_min: [sessions(a), sessions(b)].into_iter().flatten().min(),
-            p: tested(of_a, of_b),
+            p: p(&of_a, &of_b, a.is_table || b.is_table),
             q: None,
             changed: false,
         }
@@ -83,17 +83,18 @@ fn sizes(a: &Side, b: &Side) -> Vec<ComparedRow> {
     let both = a.sizes.iter().filter_map(|(tool, of_a)| Some((tool, of_a, b.sizes.get(tool)?)));
     both.map(|(tool, of_a, of_b)| {
         let beyond = beyond_one_median(of_a, of_b);
+        let part = |n: u64, beyond: Option<&Clustered>| beyond.map_or(Share::new(0, n), share);
         ComparedRow {
             what: ComparedKind::Size,
             name: tool.clone(),
             to: String::new(),
             lag: None,
-            a: Share::new(beyond.map_or(0, |(a, _)| a), of_a.n),
-            b: Share::new(beyond.map_or(0, |(_, b)| b), of_b.n),
+            a: part(of_a.n, beyond.as_ref().map(|(a, _)| a)),
+            b: part(of_b.n, beyond.as_ref().map(|(_, b)| b)),
             median_a: Some(of_a.median),
             median_b: Some(of_b.median),
-            sessions_min: [of_a.sessions, of_b.sessions].into_iter().flatten().min(),
-            p: beyond.and_then(|beyond| p_of_sizes(of_a, of_b, beyond)),
+            sessions_min: [of_a.sessions(), of_b.sessions()].into_iter().flatten().min(),
+            p: beyond.and_then(|beyond| p_of_sizes(of_a, of_b, &beyond)),
             q: None,
             changed: false,
         }
@@ -107,38 +108,64 @@ fn sizes(a: &Side, b: &Side) -> Vec<ComparedRow> {
 /// Of all together, beyond is above or below, whichever is nearer to half of them (equal sizes lie on neither): it says nothing
 /// about which side has more. Of a side known by its median only, at most half lies above and at most half below, so the other
 /// side is tested where it has more than that.
-fn beyond_one_median(a: &SizeSide, b: &SizeSide) -> Option<(u64, u64)> {
-    let above = |chars: &[u32], median: u64| (chars.len() - chars.partition_point(|&c| u64::from(c) <= median)) as u64;
-    let below = |chars: &[u32], median: u64| chars.partition_point(|&c| u64::from(c) < median) as u64;
-    let most = |chars: &[u32], median: u64| above(chars, median).max(below(chars, median));
-    match (&a.chars, &b.chars) {
+fn beyond_one_median(a: &SizeSide, b: &SizeSide) -> Option<(Clustered, Clustered)> {
+    let ways: [fn(u64, u64) -> bool; 2] = [|chars, median| chars > median, |chars, median| chars < median];
+    let half = |side: &SizeSide| over_sessions([(0, (side.n / 2, side.n))]);
+    let beyond = |sizes: &[SessionSize], median: u64, is_beyond: fn(u64, u64) -> bool| {
+        over_sessions(sizes.iter().map(|size| (size.session, (is_beyond(size.chars.into(), median).into(), 1))))
+    };
+    let most = |sizes: &[SessionSize], median: u64| {
+        let both = ways.map(|way| beyond(sizes, median, way));
+        both.into_iter().max_by(|a, b| a.successes.total_cmp(&b.successes))
+    };
+    match (&a.sizes, &b.sizes) {
         (None, None) => None,
-        (None, Some(chars)) => Some((a.n / 2, most(chars, a.median))),
-        (Some(chars), None) => Some((most(chars, b.median), b.n / 2)),
+        (None, Some(sizes)) => Some((half(a), most(sizes, a.median)?)),
+        (Some(sizes), None) => Some((most(sizes, b.median)?, half(b))),
         (Some(of_a), Some(of_b)) => {
-            let mut all = [&of_a[..], of_b].concat();
+            let mut all: Vec<u32> = of_a.iter().chain(of_b).map(|size| size.chars).collect();
             all.sort_unstable();
             let median = all[(all.len() - 1) / 2].into();
-            let beyond = [above, below].map(|beyond| (beyond(of_a, median), beyond(of_b, median)));
-            beyond.into_iter().max_by_key(|(a, b)| a + b)
+            let sides = ways.map(|way| (beyond(of_a, median, way), beyond(of_b, median, way)));
+            sides.into_iter().max_by(|x, y| (x.0.successes + x.1.successes).total_cmp(&(y.0.successes + y.1.successes)))
         }
     }
 }
 
-/// The test of sizes. Half of the answers or fewer beyond a median that is only known as such is what may be.
-fn p_of_sizes(a: &SizeSide, b: &SizeSide, (k_a, k_b): (u64, u64)) -> Option<f64> {
-    let known = a.chars.is_some() && b.chars.is_some();
-    let more = if a.chars.is_none() { 2 * k_b > b.n } else { 2 * k_a > a.n };
-    if known || more { tested((k_a, a.n), (k_b, b.n)) } else { Some(1.0) }
+/// Successes and trials of sessions, which may come in several parts.
+fn over_sessions(parts: impl IntoIterator<Item = (u32, SessionTrials)>) -> Clustered {
+    let mut sessions: BTreeMap<u32, SessionTrials> = BTreeMap::new();
+    for (session, (successes, trials)) in parts {
+        let sum = sessions.entry(session).or_default();
+        *sum = (sum.0 + successes, sum.1 + trials);
+    }
+    let mut sum = Clustered::default();
+    for (successes, trials) in sessions.into_values() {
+        sum.add_trials(trials, 1.0);
+        sum.add_successes(successes, trials, 1.0);
+    }
+    sum
 }
+
+/// The test of sizes. Half of the answers or fewer beyond a median that is only known as such is what may be.
+fn p_of_sizes(a: &SizeSide, b: &SizeSide, (of_a, of_b): &(Clustered, Clustered)) -> Option<f64> {
+    let with_table = a.sizes.is_none() || b.sizes.is_none();
+    let known = if a.sizes.is_none() { of_b } else { of_a };
+    if with_table && known.share() <= 0.5 { Some(1.0) } else { p(of_a, of_b, with_table) }
+}
+
+/// Two tools and the lag.
+type EdgeKey = (String, String, u32);
 
 /// A side: logs, a window of them, or a published table.
 #[derive(Clone, Debug, Default)]
 pub struct Side {
-    /// Pairs by tools and lag, and the sessions with one where they are known.
-    pub edges: BTreeMap<(String, String, u32), (u64, Option<u64>)>,
+    /// Whether it is a table, of which no sessions are known: it counts as one.
+    is_table: bool,
+    /// Pairs of two tools by the number of the session.
+    edges: BTreeMap<EdgeKey, BTreeMap<u32, u64>>,
     /// Sizes of answers by tool.
-    pub sizes: BTreeMap<String, SizeSide>,
+    sizes: BTreeMap<String, SizeSide>,
 }
 
 impl Side {
@@ -149,25 +176,35 @@ impl Side {
         lags: &[u32],
         shown: &dyn Fn(&str) -> String,
     ) -> Result<Self> {
-        let chars = sizes_of_answers(input, concurrency, shown);
-        let sums = sums_of(input, concurrency, lags, false, Turns::All)?;
-        let name = |tool: Sym| shown(&sums.names[tool.0 as usize]);
-        let edges = sums
-            .edges
-            .iter()
-            .filter_map(|sum| Some(((name(sum.from), name(sum.to), sum.lag?), (sum.count, Some(sum.sessions)))));
-        let sessions: BTreeMap<String, u64> = sums.ends.iter().map(|end| (name(end.tool), end.sessions)).collect();
-        let sizes = chars.into_iter().map(|(tool, mut chars)| {
-            chars.sort_unstable();
-            let side = SizeSide {
-                n: chars.len() as u64,
-                median: chars[(chars.len() - 1) / 2].into(),
-                sessions: sessions.get(&tool).copied(),
-                chars: Some(chars),
-            };
-            (tool, side)
-        });
-        Ok(Self { edges: edges.collect(), sizes: sizes.collect() })
+        let sizes = sizes_of_answers(input, concurrency, shown).into_iter();
+        let mut side = Self { sizes: sizes.collect(), ..Self::default() };
+        let (activities, names) = activities(input, concurrency);
+        let frame = EdgeFrame::new(&activities);
+        let name = |tool: Sym| shown(names.text(tool));
+        for &lag in lags {
+            for pairs in input.pool.install(|| frame.of_sessions(lag))? {
+                let of_edge = side.edges.entry((name(pairs.from), name(pairs.to), lag)).or_default();
+                *of_edge.entry(pairs.session).or_default() += pairs.count;
+            }
+        }
+        Ok(side)
+    }
+
+    /// Pairs by their first tool, the lag and the session.
+    fn firsts(&self) -> BTreeMap<(&str, u32), BTreeMap<u32, u64>> {
+        let mut firsts: BTreeMap<(&str, u32), BTreeMap<u32, u64>> = BTreeMap::new();
+        for ((from, _, lag), sessions) in &self.edges {
+            let first = firsts.entry((from, *lag)).or_default();
+            sessions.iter().for_each(|(&session, count)| *first.entry(session).or_default() += count);
+        }
+        firsts
+    }
+
+    /// The pairs of an edge among those that begin with its first tool.
+    fn pairs(&self, key: &EdgeKey, firsts: &BTreeMap<(&str, u32), BTreeMap<u32, u64>>) -> Clustered {
+        let of_edge = |session| self.edges.get(key).and_then(|edge| edge.get(session)).copied().unwrap_or_default();
+        let first = firsts.get(&(key.0.as_str(), key.2)).into_iter().flatten();
+        over_sessions(first.map(|(session, &trials)| (*session, (of_edge(session), trials))))
     }
 }
 
@@ -175,34 +212,45 @@ fn sizes_of_answers(
     input: &mut Input,
     concurrency: Concurrency,
     shown: &dyn Fn(&str) -> String,
-) -> BTreeMap<String, Vec<u32>> {
-    let mut chars: BTreeMap<String, Vec<u32>> = BTreeMap::new();
+) -> BTreeMap<String, SizeSide> {
+    let mut sizes: BTreeMap<String, Vec<SessionSize>> = BTreeMap::new();
     if concurrency == Concurrency::Flat {
         let window = input.window.clone();
         let corpus = input.calls();
-        for (tool, (_, sizes)) in tools::sizes(corpus, &window) {
-            chars.entry(shown(corpus.names.text(tool))).or_default().extend(sizes);
+        for (tool, of_tool) in tools::sizes(corpus, &window) {
+            sizes.entry(shown(corpus.names.text(tool))).or_default().extend(of_tool);
         }
     } else {
         let (history, names) = input.seen_history();
         for call in history.calls.iter().filter(|call| call.ran() && call.kind != ResultKind::NonText) {
-            chars.entry(shown(names.text(call.tool))).or_default().push(call.chars);
+            let session = history.chains[call.chain as usize].session;
+            sizes.entry(shown(names.text(call.tool))).or_default().push(SessionSize { chars: call.chars, session });
         }
     }
-    chars
+    let side = |(tool, mut sizes): (String, Vec<SessionSize>)| {
+        sizes.sort_unstable_by_key(|size| size.chars);
+        let median = sizes[(sizes.len() - 1) / 2].chars.into();
+        (tool, SizeSide { n: sizes.len() as u64, median, sizes: Some(sizes) })
+    };
+    sizes.into_iter().map(side).collect()
 }
 
 /// Sizes of the answers of one tool.
-#[derive(Clone, Debug, Default)]
-pub struct SizeSide {
+#[derive(Clone, Debug)]
+struct SizeSide {
     /// Answers.
-    pub n: u64,
+    n: u64,
     /// Their median in code points.
-    pub median: u64,
+    median: u64,
+    /// Each answer, where they are known.
+    sizes: Option<Vec<SessionSize>>,
+}
+
+impl SizeSide {
     /// Sessions with one, where they are known.
-    pub sessions: Option<u64>,
-    /// The single sizes, ascending, where they are known.
-    pub chars: Option<Vec<u32>>,
+    fn sessions(&self) -> Option<u64> {
+        Some(self.sizes.as_ref()?.iter().map(|size| size.session).collect::<BTreeSet<_>>().len() as u64)
+    }
 }
 
 /// What a row is about.
@@ -249,7 +297,7 @@ pub fn read_published(path: &Path, lags: &[u32]) -> Result<Side> {
     let column = |name: &str| header.iter().position(|known| known.trim() == name);
     let edges = [column("prev_tool"), column("next_tool"), column("lag"), column("count")];
     let volumes = [column("tool_anon"), column("calls"), column("sessions"), column("response_chars_median")];
-    let mut side = Side::default();
+    let mut side = Side { is_table: true, ..Side::default() };
     for (number, line) in (2..).zip(lines).filter(|(_, line)| !line.trim().is_empty()) {
         let odd = || Error::failed(format!("{}:{number}: not a row of the table", path.shown()));
         let cells = cells(line);
@@ -258,10 +306,10 @@ pub fn read_published(path: &Path, lags: &[u32]) -> Result<Side> {
         if let [Some(from), Some(to), Some(lag), Some(count)] = edges {
             let lag = u32::try_from(whole(lag)?).map_err(|_| odd())?;
             if lags.contains(&lag) {
-                side.edges.insert((cell(from)?, cell(to)?, lag), (whole(count)?, None));
+                side.edges.insert((cell(from)?, cell(to)?, lag), BTreeMap::from([(0, whole(count)?)]));
             }
         } else if let [Some(tool), Some(calls), Some(_), Some(median)] = volumes {
-            let sizes = SizeSide { n: whole(calls)?, median: whole(median)?, sessions: None, chars: None };
+            let sizes = SizeSide { n: whole(calls)?, median: whole(median)?, sizes: None };
             side.sizes.insert(cell(tool)?, sizes);
         } else {
             return Err(Error::failed(format!("{}:1: neither a table of edges nor of volumes", path.shown())).hint(

@@ -178,17 +178,22 @@ pub fn sums_of(
     let aliases = &input.vocabulary.tool_aliases;
     let question = format!("edges {concurrency:?} {lags:?} {eventually} {turns:?} {aliases:?}");
     input.remember(&question, |input| {
-        let (activities, names) = match concurrency {
-            Concurrency::Message => {
-                let (history, names) = input.named_history();
-                (by_message(&history), names)
-            }
-            Concurrency::Flat => {
-                let window = input.window.clone();
-                let corpus = input.calls();
-                (by_file(corpus, &window), corpus.names.clone())
-            }
-        };
+        let (activities, names) = activities(input, concurrency);
         input.pool.install(|| sums(&activities, &names, lags, eventually, turns))
     })
+}
+
+/// The calls of an input, and the names of their tools.
+pub fn activities(input: &mut Input, concurrency: Concurrency) -> (Vec<Activity>, Names) {
+    match concurrency {
+        Concurrency::Message => {
+            let (history, names) = input.named_history();
+            (by_message(&history), names)
+        }
+        Concurrency::Flat => {
+            let window = input.window.clone();
+            let corpus = input.calls();
+            (by_file(corpus, &window), corpus.names.clone())
+        }
+    }
 }

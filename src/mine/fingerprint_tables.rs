@@ -15,7 +15,7 @@ pub fn overview(fingerprints: &[Fingerprint]) -> Table {
         .text("endpoint", |row| row.endpoint.clone())
         .number("calls", |row| calls(row.calls))
         .count("sessions", |row| row.sessions)
-        .count("avg chars", |row| row.bytes_mean.round() as u64)
+        .count("avg bytes", |row| row.bytes_mean.round() as u64)
         .number("dup %", |row| format!("{:.1}", 100.0 * row.dup_rate()))
         .text("shape (share of calls)", |row| {
             row.shape_dominant.as_ref().map_or_else(String::new, |shape| {

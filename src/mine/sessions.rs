@@ -118,14 +118,16 @@ fn models<'n>(history: &History, names: &'n Names) -> impl Iterator<Item = Vec<&
 
 /// API messages by model id, `<synthetic>` and unbilled records left out; sorted by id.
 pub fn model_uses(history: &History, names: &Names) -> Vec<ModelUse> {
-    let uses = history.summed_messages().models.into_iter();
-    let uses = uses.map(|(model, (messages, prompt_tokens_max))| {
-        let id = names.text(model).to_owned();
-        ModelUse { id, messages, prompt_tokens_max }
-    });
-    let mut uses: Vec<ModelUse> = uses.filter(|row| !row.id.is_empty()).collect();
-    uses.sort_by(|a, b| a.id.cmp(&b.id));
-    uses
+    let mut uses: BTreeMap<&str, ModelUse> = BTreeMap::new();
+    for ((model, session), (messages, prompt_tokens)) in history.summed_messages().models {
+        let id = names.text(model);
+        let row = uses.entry(id).or_insert_with(|| ModelUse { id: id.to_owned(), ..ModelUse::default() });
+        row.messages += messages;
+        row.of_sessions.insert(session, messages);
+        row.prompt_tokens_max = row.prompt_tokens_max.max(prompt_tokens);
+    }
+    uses.remove("");
+    uses.into_values().collect()
 }
 
 /// Sessions by their calls; `read_class` lists the tools that only read.

@@ -189,7 +189,9 @@ pub fn uses(calls: &[MinedCall], servers: &[String], names: &Names) -> Result<To
 /// size 0; the most called first.
 pub fn volumes(corpus: &Corpus, window: &Range<Millis>) -> Vec<Volume> {
     let sizes = sizes(corpus, window);
-    let volume = |(tool, (sessions, mut chars)): (Sym, (u64, Vec<u32>))| {
+    let volume = |(tool, sizes): (Sym, Vec<SessionSize>)| {
+        let sessions = sizes.chunk_by(|a, b| a.session == b.session).count() as u64;
+        let mut chars: Vec<u32> = sizes.iter().map(|size| size.chars).collect();
         chars.sort_unstable();
         Volume {
             tool: corpus.names.text(tool).to_owned(),
@@ -205,16 +207,21 @@ pub fn volumes(corpus: &Corpus, window: &Range<Millis>) -> Vec<Volume> {
     rows
 }
 
-/// Of every tool the files with a call, and the sizes of all answers in code points.
-pub fn sizes(corpus: &Corpus, window: &Range<Millis>) -> BTreeMap<Sym, (u64, Vec<u32>)> {
-    let mut out: BTreeMap<Sym, (u64, Vec<u32>)> = BTreeMap::new();
-    for file in files_of_input(corpus) {
+/// The size of an answer in code points, and the number of its session.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct SessionSize {
+    pub chars: u32,
+    pub session: u32,
+}
+
+/// The sizes of all answers of every tool; a file is a session.
+pub fn sizes(corpus: &Corpus, window: &Range<Millis>) -> BTreeMap<Sym, Vec<SessionSize>> {
+    let mut out: BTreeMap<Sym, Vec<SessionSize>> = BTreeMap::new();
+    for (session, file) in (0..).zip(files_of_input(corpus)) {
         let results = standing(&answers(file));
-        let mut tools = BTreeSet::new();
         for (asked, call) in asked(file).into_iter().filter(|(asked, _)| is_within(window, asked.ts)) {
-            let row = out.entry(asked.tool).or_default();
-            row.0 += u64::from(tools.insert(asked.tool));
-            row.1.push(results.get(&call).map_or(0, |result| result.chars));
+            let chars = results.get(&call).map_or(0, |result| result.chars);
+            out.entry(asked.tool).or_default().push(SessionSize { chars, session });
         }
     }
     out

@@ -6,6 +6,7 @@ use toml_edit::{Array, Value};
 use crate::base::body_shape::BodyShape;
 use crate::base::error::Result;
 use crate::base::key_path::KeyPath;
+use crate::base::numbers::counted;
 use crate::facts::encode::{FormatFamily, REGISTER};
 use crate::rules::responses::EVERYTHING;
 use crate::rules::{Rule, RuleFacts, RuleThresholds, Speaks};
@@ -32,8 +33,8 @@ fn judge(facts: &RuleFacts<'_>, sheet: &RuleThresholds) -> Result<Vec<Finding>> 
     let profile = &facts.observed.profile;
     let texts: f64 = facts.observed.endpoints.iter().map(|seen| seen.calls * text_share(&seen.shape_mix)).sum();
     let counts = format!(
-        "{texts:.0} of {:.0} responses are text, numbered lines above all, which no published format writes shorter",
-        profile.calls
+        "text in {texts:.0} of {}, numbered lines above all, which no published format writes shorter",
+        counted(profile.calls.round() as u64, "response")
     );
     let finding = |verdict, threshold| {
         let evidence = Evidence::of(counts.clone(), profile.events).by(sheet.cite(threshold));

@@ -6,11 +6,13 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 use toml_edit::Value;
 
+use crate::base::backtest::over_clusters;
+use crate::base::bootstrap::{Resampling, SessionTrials};
 use crate::base::data::Data;
 use crate::base::error::Result;
 use crate::base::key_path::KeyPath;
 use crate::base::model_id::normalise;
-use crate::base::stats::Share;
+use crate::base::stats::{ModelUse, Share};
 use crate::report::numbers::{percent, thousands};
 use crate::rules::proposal::unpinned;
 use crate::rules::{Rule, RuleFacts, RuleThresholds, Speaks};
@@ -31,34 +33,30 @@ struct Thresholds {
     share_min: f64,
     messages_min: u64,
     window_tiers: Vec<u32>,
+    resampling: Resampling,
 }
 
 /// All ids of one family taken together.
+#[derive(Default)]
 struct FamilyUse {
     name: String,
     messages: u64,
+    of_sessions: BTreeMap<u32, u64>,
     prompt_tokens_max: u64,
 }
 
 fn judge(facts: &RuleFacts<'_>, sheet: &RuleThresholds) -> Result<Vec<Finding>> {
     let thresholds: Thresholds = sheet.thresholds()?;
-    let mut families: BTreeMap<String, (u64, u64)> = BTreeMap::new();
-    for model in facts.models {
-        let (messages, largest) = families.entry(normalise(&model.id)).or_default();
-        *messages += model.messages;
-        *largest = model.prompt_tokens_max.max(*largest);
-    }
-    let family = |(name, (messages, prompt_tokens_max))| FamilyUse { name, messages, prompt_tokens_max };
-    let families: Vec<FamilyUse> = families.into_iter().map(family).collect();
+    let families = uses_of_families(facts.models);
     let total: u64 = families.iter().map(|family| family.messages).sum();
     // Ties go to the name that sorts first.
     let top = families.iter().max_by(|a, b| a.messages.cmp(&b.messages).then(b.name.cmp(&a.name)));
     let Some(used @ FamilyUse { name, .. }) = top.filter(|_| total > 0) else {
         return Ok(vec![finding("(none)", Verdict::Skip("no API messages in the logs".into()), Evidence::default())]);
     };
-    let share = Share::new(used.messages, total);
     let counts = format!("{} of {} API messages are from {name}", thousands(used.messages), thousands(total));
-    let evidence = Evidence::of(counts, total).with_share(share).by(sheet.cite("share_min"));
+    let (share, sessions) = share_over_sessions(used, &families, &thresholds.resampling);
+    let evidence = Evidence::of(counts, sessions).with_share_over_sessions(share).by(sheet.cite("share_min"));
     if total < thresholds.messages_min {
         let reason = format!("only {total} API messages ({})", sheet.cite("messages_min"));
         return Ok(vec![finding(name, Verdict::Hold(reason), evidence)]);
@@ -72,6 +70,36 @@ fn judge(facts: &RuleFacts<'_>, sheet: &RuleThresholds) -> Result<Vec<Finding>> 
         return Ok(vec![finding(name, verdict, evidence)]);
     }
     Ok(pin(facts, used, &thresholds, &evidence))
+}
+
+fn uses_of_families(models: &[ModelUse]) -> Vec<FamilyUse> {
+    let mut families: BTreeMap<String, FamilyUse> = BTreeMap::new();
+    for model in models {
+        let name = normalise(&model.id);
+        let family = families.entry(name.clone()).or_insert_with(|| FamilyUse { name, ..FamilyUse::default() });
+        family.messages += model.messages;
+        family.prompt_tokens_max = family.prompt_tokens_max.max(model.prompt_tokens_max);
+        for (&session, messages) in &model.of_sessions {
+            *family.of_sessions.entry(session).or_default() += messages;
+        }
+    }
+    families.into_values().collect()
+}
+
+/// The share of all messages that are of a family, and of how many sessions: who begins with a model mostly stays with it.
+fn share_over_sessions(used: &FamilyUse, families: &[FamilyUse], resampling: &Resampling) -> (Share, u64) {
+    let mut sessions: BTreeMap<u32, SessionTrials> = BTreeMap::new();
+    for family in families {
+        for (&session, &messages) in &family.of_sessions {
+            let (of_family, all) = sessions.entry(session).or_default();
+            *of_family += if family.name == used.name { messages } else { 0 };
+            *all += messages;
+        }
+    }
+    let sessions: Vec<SessionTrials> = sessions.into_values().collect();
+    let (lower, upper) = over_clusters(&sessions, resampling).unwrap_or((0.0, 1.0));
+    let total = families.iter().map(|family| family.messages).sum();
+    (Share { k: used.messages, n: total, lower, upper }, sessions.len() as u64)
 }
 
 fn finding(subject: &str, verdict: Verdict, evidence: Evidence) -> Finding {

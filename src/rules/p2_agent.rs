@@ -55,7 +55,7 @@ fn judge(facts: &RuleFacts<'_>, sheet: &RuleThresholds) -> Result<Vec<Finding>> 
     let share = Share { k: calls_of(class), n: total, lower, upper };
     let of_class = sessions.iter().filter(|session| is_of_class(session)).count() as u64;
     let counts = format!(
-        "{} of {} are in {} of {} classed {class}",
+        "{} of {} in {} of {} classed {class}",
         thousands(share.k),
         counted(total, "tool call"),
         thousands(of_class),

@@ -113,7 +113,7 @@ impl Prefetching {
     /// Why a link is not written; none if it is.
     pub fn why_not(&self, from: &str, to: &str) -> Option<String> {
         if self.judged_on < self.judged_min {
-            return Some(format!("needs {} later sessions to judge, there are {}", self.judged_min, self.judged_on));
+            return Some(format!("needs {} later sessions to judge, has {}", self.judged_min, self.judged_on));
         }
         let Some(fetched) = self.links.get(from).and_then(|links| links.get(to)) else {
             return Some("the earlier sessions do not have it, so that the later ones cannot judge it".to_owned());
@@ -133,10 +133,7 @@ impl Prefetching {
     pub fn line(&self) -> String {
         let least = self.judged_min;
         if self.judged_on < least {
-            return format!(
-                "prefetching: not proposed; needs {least} later sessions to judge, there are {}",
-                self.judged_on
-            );
+            return format!("prefetching: not proposed; needs {least} later sessions to judge, has {}", self.judged_on);
         }
         let worth = if self.is_worth_it() { "worth it" } else { "not worth it" };
         let told = if self.is_worth_it() { self.paying } else { self.all };

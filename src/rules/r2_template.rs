@@ -6,6 +6,7 @@ use toml_edit::Value;
 use crate::base::body_shape::BodyShape;
 use crate::base::error::Result;
 use crate::base::key_path::KeyPath;
+use crate::base::numbers::counted;
 use crate::frames::fingerprint::Fingerprint;
 use crate::rules::responses::RecordedSubject;
 use crate::rules::{Rule, RuleFacts, RuleThresholds, Speaks};
@@ -111,9 +112,12 @@ fn suiting(seen: &Fingerprint, columns: TableColumns, thresholds: &Thresholds) -
 }
 
 fn kind_words(seen: &Fingerprint, columns: TableColumns) -> String {
-    let Some(shape) = &seen.shape_dominant else { return format!("no shape of {} responses is known", seen.events) };
+    let Some(shape) = &seen.shape_dominant else {
+        return format!("no shape of {} is known", counted(seen.events, "response"));
+    };
     let share = seen.shape_mix.iter().find(|(name, _)| name == shape).map_or(0.0, |(_, share)| 100.0 * share);
-    let mut words = format!("the most frequent shape of {} responses is {shape} ({share:.1} %)", seen.events);
+    let mut words =
+        format!("the most frequent shape of {} is {shape} ({share:.1} %)", counted(seen.events, "response"));
     match columns {
         TableColumns::Mean(columns) => words += &format!(", tables have {columns:.2} columns on average"),
         TableColumns::AtLeast(columns) => {

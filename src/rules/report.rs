@@ -42,7 +42,7 @@ fn told(finding: &Finding, explain: bool) -> Option<(String, String)> {
         }
         Verdict::Wait { setting, update } => format!("{rule} {setting} pays here, but {update}"),
         Verdict::Hold(reason) if explain => format!("{rule} hold {subject}: {reason}"),
-        Verdict::TakenBack { key, words } if explain => format!("{rule} hold {subject}: `{key}` {words}"),
+        Verdict::TakenBack { setting, words } if explain => format!("{rule} hold {subject}: `{setting}` {words}"),
         Verdict::Skip(reason) if explain => format!("{rule} skip {subject}: {reason}"),
         Verdict::Hint(words) => format!("{rule} hint {subject}: {words}"),
         Verdict::Hold(_) | Verdict::TakenBack { .. } | Verdict::Skip(_) => return None,
@@ -178,7 +178,8 @@ pub fn forecast_words(forecast: &BillForecast) -> String {
         );
     }
     let held = holds_in_100(forecast.sessions);
-    let held = held.map_or_else(String::new, |held| format!("; over so few it holds about {held} times in 100"));
+    let held =
+        held.map_or_else(String::new, |held| format!("; on real logs one over so few held about {held} times in 100"));
     let beside = forecast.beside.map_or_else(String::new, |beside| {
         let signed = |of_bill: f64| format!("{} %", signed(100.0 * of_bill, 1));
         let usd = beside.usd.map_or_else(String::new, |usd| format!(" (${usd:.2})"));
@@ -239,7 +240,7 @@ fn finding_json(finding: &Finding) -> Value {
         }),
         Verdict::Hold(reason) => json!({ "verdict": "hold", "reason": reason }),
         Verdict::Wait { setting, update } => json!({ "verdict": "hold", "reason": update, "pays": setting }),
-        Verdict::TakenBack { key, words } => json!({ "verdict": "hold", "reason": format!("`{key}` {words}") }),
+        Verdict::TakenBack { setting, words } => json!({ "verdict": "hold", "reason": format!("`{setting}` {words}") }),
         Verdict::Skip(reason) => json!({ "verdict": "skip", "reason": reason }),
         Verdict::Hint(words) => json!({ "verdict": "hint", "hint": words }),
     };

@@ -354,6 +354,12 @@ impl JournalEntry {
         format!("was taken back on {}: `devboy tune undo {}` sets it again", date(self.at_ms), self.id)
     }
 
+    /// A key and the value that this undo took from it: `promptCacheTtl "1h"`.
+    pub fn taken_back_value(&self, key: &str) -> String {
+        let was = self.change(key).and_then(|change| change.old.as_ref());
+        was.map_or_else(|| key.to_owned(), |was| format!("{key} {was}"))
+    }
+
     /// Whether it is about settings of Claude Code.
     pub fn is_about_claude(&self) -> bool {
         self.target.as_deref() == Some(CLAUDE_SETTINGS)

@@ -40,7 +40,8 @@ pub enum Verdict {
     },
     /// It pays, but somebody took it back.
     TakenBack {
-        key: String,
+        /// The key, and the value that was there.
+        setting: String,
         /// "was taken back on …", and what sets it again.
         words: String,
     },

@@ -330,6 +330,6 @@ fn what_changes_nothing_is_neither_cheaper_nor_more_expensive() {
     assert!(forecast_words(&one).contains("(change −15.0 % to −5.0 %, 95 % over"), "{}", forecast_words(&one));
     assert!(
         forecast_words(&one).contains("10.0 % cheaper")
-            && forecast_words(&one).contains("over 1 later session; over so few ")
+            && forecast_words(&one).contains("over 1 later session; on real logs one over so few ")
     );
 }

@@ -495,8 +495,8 @@ fn what_was_taken_back_is_not_proposed_again_until_somebody_asks_for_it() {
     assert_eq!(home.run(&[&TUNE[..], &["--check"]].concat()).exit, Exit::Done);
     // The first line says so, and a page that finds the same does not advise it as if it were new.
     let answer = home.run(&TUNE).out;
-    let words = held["reason"].as_str().unwrap().strip_prefix("`promptCacheTtl` ").unwrap().to_owned();
-    let why = format!("settings.json: what pays here (promptCacheTtl) {words}; ");
+    let words = held["reason"].as_str().unwrap().strip_prefix("`promptCacheTtl \"1h\"` ").unwrap().to_owned();
+    let why = format!("settings.json: what pays here (promptCacheTtl \"1h\") {words}; ");
     assert!(answer.starts_with("Nothing to change in ") && answer.contains(&why), "{answer}");
     let page = home.run(&["report"]).out;
     assert!(page.contains(&format!("promptCacheTtl \"1h\" {words}; effect of \"1h\": ")), "{page}");

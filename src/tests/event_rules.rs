@@ -989,7 +989,7 @@ fn extended_formats_are_listed_behind_the_others_and_only_if_that_is_asked_for()
     assert!(spoken("E1", &seen, "").is_empty());
     let asked = |seen: &Observed, text: &str| judged_when(&[Speaks::ExtendedFormats], seen, text);
     let proposal = asked(&seen, "[mckp]\nformats_enabled = [\"kv\", \"grouped_paths\"] # mine\n");
-    assert!(proposal[0].evidence.counts.starts_with("20 of 40 responses are text"), "{:?}", proposal[0].evidence);
+    assert!(proposal[0].evidence.counts.starts_with("text in 20 of 40 responses,"), "{:?}", proposal[0].evidence);
     let new =
         apply(&Held::new("[mckp]\nformats_enabled = [\"kv\", \"grouped_paths\"] # mine\n").file, &changes(&proposal));
     let new = new.unwrap();

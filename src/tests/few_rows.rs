@@ -121,7 +121,7 @@ proptest! {
         prop_assert!(sums.messages.is_empty());
         let models = |history: &History, names: &Names| {
             let models = history.summed_messages().models.into_iter();
-            models.map(|(model, sums)| (names.text(model).to_owned(), sums)).collect::<BTreeMap<_, _>>()
+            models.map(|((model, session), sums)| ((names.text(model).to_owned(), session), sums)).collect::<BTreeMap<_, _>>()
         };
         prop_assert_eq!(models(&sums, &summed_names), models(&of_all, &names));
         prop_assert_eq!(Overview::of(&sums), Overview::of(&of_all));

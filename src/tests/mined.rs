@@ -464,9 +464,9 @@ fn a_table_with_a_bad_row_is_refused_with_its_line() {
 fn a_follow_up_that_changed_is_told_from_one_that_did_not() {
     let home = Home::new();
     let logs = |dir: &str, second: &str| {
-        for number in 0..6 {
+        for number in 0..12 {
             let text = session(&format!("{dir}{number}"), 30).replace("\"Grep\"", "\"Glob\"");
-            let text = if number < 3 { text.replace("\"Read\"", second) } else { text };
+            let text = if number < 9 { text.replace("\"Read\"", second) } else { text };
             home.write(&format!("{dir}/{number}.jsonl"), text);
         }
         home.path(dir).display().to_string()
@@ -475,7 +475,7 @@ fn a_follow_up_that_changed_is_told_from_one_that_did_not() {
     let report = home.json(&["mine", "compare", &a, &b]);
     let row = |to: &str| report["changes"].as_array().unwrap().iter().find(|row| row["to"] == to).unwrap().clone();
     assert_eq!(row("Bash")["changed"], true);
-    assert_eq!((row("Bash")["a_count"].as_u64(), row("Bash")["b_count"].as_u64()), (Some(0), Some(45)));
+    assert_eq!((row("Bash")["a_count"].as_u64(), row("Bash")["b_count"].as_u64()), (Some(0), Some(135)));
     let same = home.json(&["mine", "compare", &a, &a]);
     assert_eq!(same["changed"], 0);
 }
@@ -485,9 +485,9 @@ fn a_follow_up_that_changed_is_told_from_one_that_did_not() {
 fn sizes_that_changed_are_told_from_either_side() {
     let home = Home::new();
     let logs = |dir: &str, chars: &dyn Fn(usize) -> usize| {
-        let call = |number: usize| {
+        let call = |session: usize, number: usize| {
             CallLines {
-                session: dir,
+                session: &format!("{dir}-{session}"),
                 number,
                 tool: "Grep",
                 input: "/secretpath/secretfile.rs",
@@ -496,7 +496,10 @@ fn sizes_that_changed_are_told_from_either_side() {
             }
             .text()
         };
-        home.write(&format!("{dir}/s.jsonl"), (0..30).map(call).collect::<String>());
+        for session in 0..4 {
+            let calls = (0..30).map(|number| call(session, number));
+            home.write(&format!("{dir}/{session}.jsonl"), calls.collect::<String>());
+        }
         home.path(dir).display().to_string()
     };
     let growing = |least: usize| move |number: usize| least + number;
@@ -513,6 +516,24 @@ fn sizes_that_changed_are_told_from_either_side() {
         assert_eq!(there.0, true);
         assert_eq!(row(&small, &small).0, false);
     }
+}
+
+/// Each session has a mix of tools of its own: that two groups of sessions differ is no change.
+#[test]
+fn what_differs_from_session_to_session_is_no_change() {
+    let home = Home::new();
+    let logs = |dir: &str, tools: &[&str]| {
+        for (number, tool) in tools.iter().enumerate() {
+            let text = session(&format!("{dir}{number}"), 60);
+            home.write(&format!("{dir}/{number}.jsonl"), text.replace("\"Grep\"", tool).replace("\"Read\"", tool));
+        }
+        home.path(dir).display().to_string()
+    };
+    let a = logs("a", &["\"Glob\"", "\"Glob\"", "\"Glob\"", "\"Bash\""]);
+    let b = logs("b", &["\"Glob\"", "\"Bash\"", "\"Bash\"", "\"Bash\""]);
+    assert_eq!(home.json(&["mine", "compare", &a, &b])["changed"], 0);
+    let one = home.json(&["mine", "compare", &format!("{a}/0.jsonl"), &format!("{b}/1.jsonl")]);
+    assert!(one["changes"].as_array().unwrap().iter().all(|row| row["p"].is_null()), "{one}");
 }
 
 /// A Read with a path.
@@ -622,7 +643,7 @@ fn answers_that_were_counted_are_told_of_all_that_have_text() {
     home.write(".claude/projects/-p/1.jsonl", log(&records));
     let report = home.json(&["mine", "tools", "--exact"]);
     let basis = report["tokens_basis"]["responses"].as_str().unwrap();
-    assert!(basis.starts_with("replayed: 2 results of 2 counted"), "{basis}");
+    assert!(basis.starts_with("replayed: 2 of 2 results counted"), "{basis}");
 }
 
 /// The key of pseudonyms is another one on every machine.

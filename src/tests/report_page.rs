@@ -254,7 +254,7 @@ fn a_finding_of_a_part_counts_what_is_in_the_part() {
     assert_eq!(found["count"], 6, "the other six are with Opus: {found:#}");
     // Its interval is over the sessions of the part.
     let out = home.run(&[]).out;
-    assert!(out.contains("Intervals over 6 sessions hold about 57 times in 100"), "{out}");
+    assert!(out.contains("On real logs intervals over 6 sessions held about 57 times in 100"), "{out}");
 }
 
 #[test]

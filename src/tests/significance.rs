@@ -1,7 +1,7 @@
 //! Statistics against values worked out by hand or by plain summation.
 
-use crate::base::significance::{TwoByTwo, benjamini_hochberg};
-use crate::base::stats::Share;
+use crate::base::significance::{TwoByTwo, benjamini_hochberg, normal_of_t, upper_tail};
+use crate::base::stats::{Clustered, Share};
 
 fn near(found: f64, wanted: f64) {
     assert!((found - wanted).abs() <= 1e-9 * wanted.abs().max(1e-12), "{found} is not {wanted}");
@@ -90,4 +90,40 @@ fn a_largest_size_is_rounded_up() {
         assert!((written - nearest).abs() <= 0.0101 * nearest, "{bytes}: {written} and {nearest}");
     }
     assert_eq!((kib_at_least(1024.0), kib_at_least(1025.0), kib_at_least(0.0)), (1.0, 1.01, 0.0));
+}
+
+#[test]
+fn students_t_has_the_tails_of_the_published_table() {
+    for (t, df) in [(3.182, 3.0), (2.228, 10.0), (2.021, 40.0), (1.984, 100.0)] {
+        let tail = upper_tail(normal_of_t(t, df));
+        assert!((tail - 0.025).abs() < 0.001, "{t} {df}: {tail}");
+    }
+    assert!(upper_tail(normal_of_t(12.706, 1.0)) > 0.025, "on the safe side");
+}
+
+/// Sessions with a share of their own, of one kind on both sides.
+#[test]
+fn a_difference_over_sessions_is_found_by_chance_as_often_as_it_says() {
+    let mut state = 7_u64;
+    let mut random = move || {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (state >> 33) as f64 / f64::from(1_u32 << 31)
+    };
+    let (mut over_sessions, mut over_trials) = (0, 0);
+    for _ in 0..400 {
+        let [a, b] = [(); 2].map(|()| {
+            let mut side = Clustered::default();
+            for _ in 0..15 {
+                let (share, trials) = (random() * random(), 10 + (60.0 * random()) as u64);
+                side.add_trials(trials, 1.0);
+                side.add_successes((0..trials).filter(|_| random() < share).count() as u64, trials, 1.0);
+            }
+            side
+        });
+        over_sessions += u32::from(a.p_of_difference(&b).is_some_and(|p| p <= 0.05));
+        let counts = |side: &Clustered| (side.successes as u64, side.trials as u64);
+        over_trials += u32::from(TwoByTwo::of_sides(counts(&a), counts(&b)).p_two_sided() <= 0.05);
+    }
+    assert!((8..=32).contains(&over_sessions), "{over_sessions} of 400");
+    assert!(over_trials > 120, "{over_trials} of 400");
 }

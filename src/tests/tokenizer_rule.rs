@@ -137,7 +137,12 @@ fn a_family_without_a_model_variant_gets_the_one_that_devboy_knows() {
 
 #[test]
 fn a_model_is_pinned_by_the_variant_that_spells_it_otherwise() {
-    let opus = [ModelUse { id: "claude-opus-4-6".to_owned(), messages: 500, prompt_tokens_max: 150_000 }];
+    let opus = [ModelUse {
+        id: "claude-opus-4-6".to_owned(),
+        messages: 500,
+        prompt_tokens_max: 150_000,
+        ..ModelUse::default()
+    }];
     let values = "tokenizer = \"ollama_bpe\" # pin\ncontext_window = 1000000 # pin\n";
     let text = format!("[profiles.llm.variants.\"claude-opus-4-6\"]\n{values}");
     assert_eq!(proposed(&judged(&[], &opus, &text)), map([("profiles.llm.active", "\"claude-opus-4-6\"")]));
@@ -147,7 +152,8 @@ fn a_model_is_pinned_by_the_variant_that_spells_it_otherwise() {
 /// The variant has no window, so P1 must not take it for one that a person made.
 #[test]
 fn a_variant_without_a_window_does_not_make_the_model_rule_speak() {
-    let opus = [ModelUse { id: "claude-opus-5".to_owned(), messages: 500, prompt_tokens_max: 150_000 }];
+    let opus =
+        [ModelUse { id: "claude-opus-5".to_owned(), messages: 500, prompt_tokens_max: 150_000, ..ModelUse::default() }];
     let text = written(&[row("claude-opus-5")], &opus, "");
     assert!(!text.contains("context_window") && !text.contains("active"), "{text}");
     let told = |text: &str| format!("{:?}", judged(&[row("claude-opus-5")], &opus, text)[0].verdict);

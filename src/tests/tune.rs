@@ -441,12 +441,12 @@ fn too_few_later_sessions_judge_nothing() {
     }
     let outcome = home.run(&with(&["--dry-run", "--explain"]));
     assert!(
-        outcome.err.contains("prefetching: not proposed; needs 5 later sessions to judge, there are 3"),
+        outcome.err.contains("prefetching: not proposed; needs 5 later sessions to judge, has 3"),
         "{}",
         outcome.err
     );
     assert!(!outcome.out.contains("[tools."), "{}", outcome.out);
-    let reason = "`tools.Grep.follow_up`: Read: needs 5 later sessions to judge, there are 3";
+    let reason = "`tools.Grep.follow_up`: Read: needs 5 later sessions to judge, has 3";
     assert!(outcome.out.contains(reason), "{}", outcome.out);
 }
 
@@ -891,12 +891,12 @@ fn as_many_changes_are_written_as_the_history_lists_and_an_undo_takes_back() {
 
 /// A change that the disk refuses is an error, and nothing of it is printed.
 pub fn expect_no_word_of_a_refused_change(home: &Home, command: &[&str]) {
-    let barred = Fault::new(&home.config(), WriteStep::Create, 0, true, 13);
+    let barred = Fault::new(home.config().parent().unwrap(), WriteStep::Create, 0, true, 13);
     let outcome = home.run(command);
     assert!(barred.has_struck(), "{}", outcome.err);
     drop(barred);
     assert!(outcome.exit == Exit::Failed && outcome.out.is_empty(), "{}", outcome.out);
-    assert!(outcome.err.contains("pipeline_config.toml: Permission denied"), "{}", outcome.err);
+    assert!(outcome.err.contains("Permission denied"), "{}", outcome.err);
     assert!(!home.config().exists());
     let told = home.run(&[command, &["--dry-run"]].concat()).out;
     assert!(told.contains("pipeline_config.toml (not written)"), "{told}");
@@ -907,21 +907,24 @@ fn what_logs_propose_and_the_disk_refuses_is_not_told_as_a_change() {
     expect_no_word_of_a_refused_change(&busy_home(), &TUNE);
 }
 
-/// The class is one of the whole session: that all calls of a session have it is seen once.
+/// The class is one of the whole session, as the model mostly is: that all calls and answers of a session have it is seen once.
 #[test]
-fn a_class_of_sessions_is_as_sure_as_there_are_sessions() {
+fn the_class_and_the_model_of_sessions_are_as_sure_as_there_are_sessions() {
     let home = Home::new();
     for number in 0..8 {
         home.write(&format!(".claude/projects/-home-u-p/s{number}.jsonl"), searching(&format!("s{number}"), 200, 10));
     }
     let report = home.json(&with(&["--dry-run"]));
     let findings = report["findings"].as_array().unwrap();
-    let evidence = &findings.iter().find(|finding| finding["rule"] == "P2").unwrap()["evidence"];
-    let calls = evidence["interval"]["n"].as_u64().unwrap();
-    assert!(calls > 1_000 && evidence["n"] == 8, "{evidence}");
-    assert_eq!(evidence["interval"]["value"], 1.0, "{evidence}");
-    // Eight of eight are no more than two in three at least.
-    assert!(evidence["interval"]["lower"].as_f64().unwrap() < 0.7, "{evidence}");
+    for rule in ["P1", "P2"] {
+        let of_rule = findings.iter().filter(|finding| finding["rule"] == rule).map(|finding| &finding["evidence"]);
+        let evidence = of_rule.into_iter().find(|evidence| !evidence["interval"].is_null()).unwrap();
+        let seen = evidence["interval"]["n"].as_u64().unwrap();
+        assert!(seen > 1_000 && evidence["n"] == 8, "{evidence}");
+        assert_eq!(evidence["interval"]["value"], 1.0, "{evidence}");
+        // Eight of eight are no more than two in three at least.
+        assert!(evidence["interval"]["lower"].as_f64().unwrap() < 0.7, "{evidence}");
+    }
     let told = home.run(&with(&["--dry-run", "--explain"])).out;
-    assert!(told.contains(" are in 8 of 8 sessions classed ") && told.contains(" %, n 8 sessions)"), "{told}");
+    assert!(told.contains(" in 8 of 8 sessions classed ") && told.contains(" %, n 8 sessions)"), "{told}");
 }

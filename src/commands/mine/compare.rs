@@ -20,8 +20,9 @@ use crate::shell::window;
 /// Hold two sides against each other: which follow-ups and sizes of results changed beyond chance.
 ///
 /// A side is a directory of logs or a log file; a window of the logs of --input-dir, written SINCE..UNTIL (`2026-09-01..2026-09-30`,
-/// `60d..30d`, `30d..`); or a table of edges or volumes in the published layout (.csv). Every difference is tested with
-/// Fisher's exact test (two-sided) and Benjamini–Hochberg; tables have no counts below their k.
+/// `60d..30d`, `30d..`); or a table of edges or volumes in the published layout (.csv). Every difference is tested over sessions,
+/// of which either side needs two; with a table, whose sessions nobody knows, by Fisher's exact test. Benjamini–Hochberg corrects
+/// for the number of tests. Tables have no counts below their k.
 #[derive(clap::Args, Debug)]
 pub struct Args {
     /// The first side.
@@ -154,8 +155,8 @@ fn tell(args: &Args, left_out: u64, q_max: f64, context: &mut Context<'_>) -> Re
     writeln!(
         context.err,
         "# an edge: how many of the calls right after the first tool were of the second, of A n and B n; a size: the median; \
-         q: chance of such a difference if nothing changed and every pair came by itself, corrected for all rows \
-         (pairs of one session hang together, so that random halves of the same logs differ as well); \
+         q: chance of such a difference if nothing changed, over sessions (with a table: as if every pair came by itself, which \
+         finds changes where there are none), corrected for all rows; – where a side has one session; \
          * q ≤ {q_max} and enough observations",
     )?;
     Ok(())
@@ -178,7 +179,7 @@ fn fields(
         "b": side(&args.b),
         "concurrency": concurrency.into_str(),
         "lags": args.lags,
-        "test": "Fisher's exact test, two-sided (twice the smaller tail); Benjamini-Hochberg over edges and over sizes",
+        "test": "Student's t over sessions, with a table Fisher's exact test, two-sided; Benjamini-Hochberg over edges and over sizes",
         "thresholds": thresholds,
         "changed": rows.iter().filter(|row| row.changed).count(),
         "left_out": left_out,

@@ -14,7 +14,7 @@ use crate::logs::history::History;
 use crate::logs::overview::Holds;
 use crate::mine::tools::{BUILT_IN, ToolGuide, ToolUseRules};
 use crate::mine::{tables as mined, tools};
-use crate::report::numbers::thousands;
+use crate::report::numbers::{self, thousands};
 use crate::report::table;
 use crate::shell::context::Context;
 
@@ -69,8 +69,8 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<()> {
     export.tell(&input, (left_out, args.asked.kept), context)?;
     let estimate = format!("estimated: {} bytes per token", rules.bytes_per_token);
     let basis = if args.exact {
-        let [counted, with_text] = [counted, with_text].map(thousands);
-        format!("replayed: {counted} results of {with_text} counted with o200k_base, all other text {estimate}")
+        let (counted, with_text) = (thousands(counted), numbers::counted(with_text, "result"));
+        format!("replayed: {counted} of {with_text} counted with o200k_base, all other text {estimate}")
     } else {
         estimate.clone()
     };

@@ -157,9 +157,8 @@ impl PageSettings<'_> {
         keys.find_map(|key| {
             let now = self.user.value(&key).ok()?.as_ref().map(Value::to_string);
             let undo = journal.taken_back(&key.to_string(), now.as_deref())?;
-            let was = undo.change(&key.to_string()).and_then(|change| change.old.as_ref());
-            let was = was.map_or_else(String::new, |was| format!(" {was}"));
-            Some(StandingSetting::TakenBack(format!("{key}{was} {}", undo.taken_back_words())))
+            let value = undo.taken_back_value(&key.to_string());
+            Some(StandingSetting::TakenBack(format!("{value} {}", undo.taken_back_words())))
         })
     }
 

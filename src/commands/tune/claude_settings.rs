@@ -177,13 +177,17 @@ fn answer(args: &Args, found: &SettingsStudy) -> String {
 fn taken_back(findings: &[Finding]) -> String {
     let mut undos: Vec<(&str, Vec<&str>)> = Vec::new();
     for finding in findings {
-        let Verdict::TakenBack { key, words } = &finding.verdict else { continue };
+        let Verdict::TakenBack { setting, words } = &finding.verdict else { continue };
         match undos.iter_mut().find(|(undo, _)| undo == words) {
-            Some((_, keys)) => keys.push(key),
-            None => undos.push((words, vec![key])),
+            Some((_, settings)) => settings.push(setting),
+            None => undos.push((words, vec![setting])),
         }
     }
-    undos.iter().map(|(words, keys)| format!("({}) {words}", keys.join(", "))).collect::<Vec<_>>().join(", and ")
+    undos
+        .iter()
+        .map(|(words, settings)| format!("({}) {words}", settings.join(", ")))
+        .collect::<Vec<_>>()
+        .join(", and ")
 }
 
 fn show(args: &Args, context: &mut Context<'_>, found: &SettingsStudy, input: &Input) -> Result<()> {

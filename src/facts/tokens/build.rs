@@ -71,7 +71,7 @@ fn link_small(out: &Path) -> Result<()> {
     fs::write(&script, "SECTIONS { /DISCARD/ : { *(.eh_frame*) *(.gcc_except_table*) } } INSERT AFTER .text;")?;
     let mut asked = vec!["-Wl,--icf=all".to_owned(), "-Wl,-z,pack-relative-relocs".to_owned()];
     if env::var("DEBUG")? == "false" {
-        asked.push(format!("-Wl,-T,{}", script.display()));
+        asked.push(format!("-Wl,-T,{}", script.to_str().ok_or("OUT_DIR is no text")?));
     }
     for flag in asked {
         if runs_linked_with(&flag, out)? {

@@ -462,6 +462,11 @@ impl Input {
         }
     }
 
+    /// Whether the lake holds what the logs on disk say.
+    pub fn is_kept(&self) -> bool {
+        self.listing.files.is_empty() || self.lake.is_some() && self.is_stored
+    }
+
     /// Whether the lake can give rows again.
     pub(super) fn keeps_rows(&self) -> bool {
         self.lake.is_some() && self.is_stored && !self.listing.stdin

@@ -179,7 +179,8 @@ pub fn judge(facts: &SettingsFacts<'_>, sheet: &RuleThresholds, question: &Quest
     for key in levers.iter().filter_map(|lever| lever.key(None)) {
         let now = facts.layers.value(&key)?.as_ref().map(Value::to_string);
         if let Some(undo) = facts.journal.taken_back(&key.to_string(), now.as_deref()) {
-            let verdict = Verdict::TakenBack { key: key.to_string(), words: undo.taken_back_words() };
+            let setting = undo.taken_back_value(&key.to_string());
+            let verdict = Verdict::TakenBack { setting, words: undo.taken_back_words() };
             return Ok(finding(verdict, Some(told), evidence));
         }
     }

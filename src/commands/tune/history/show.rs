@@ -107,7 +107,7 @@ fn state(row: &HistoryRow<'_>, journal: Option<&Path>) -> String {
         standing if standing.holds() => {
             let changed = row.by_hand.iter().map(|(_, is)| format!("changed since, not by devboy: {is}"));
             let of = |(change, came): &(JointChange<'_>, Option<ActualChange>)| {
-                let words = came_words(row, came.as_ref()?, journal);
+                let words = came_words(row, (change, came.as_ref()?), journal);
                 Some(if row.came.len() > 1 { format!("{}: {words}", change.keys.join(", ")) } else { words })
             };
             let came = row.came.iter().filter_map(of);
@@ -119,7 +119,11 @@ fn state(row: &HistoryRow<'_>, journal: Option<&Path>) -> String {
 }
 
 /// Whether it came true, and what to do where it did not.
-fn came_words(row: &HistoryRow<'_>, came: &ActualChange, journal: Option<&Path>) -> String {
+fn came_words(
+    row: &HistoryRow<'_>,
+    (change, came): (&JointChange<'_>, &ActualChange),
+    journal: Option<&Path>,
+) -> String {
     match came.verdict {
         CameTrue::TooEarly => {
             let (before, after) = (counted(came.before, "session"), came.after);
@@ -139,7 +143,10 @@ fn came_words(row: &HistoryRow<'_>, came: &ActualChange, journal: Option<&Path>)
             format!("not clear: {before} before the change, {after} between it and another one")
         }
         CameTrue::NotClear if came.control.is_none() => {
-            "not clear: nothing to hold it against, other causes are possible".to_owned()
+            let forecast = change.forecast.as_ref();
+            let is_beyond = forecast.is_some_and(|told| came.lower.is_some_and(|lower| lower > told.upper));
+            let what = if is_beyond { "less was saved than expected" } else { "not clear" };
+            format!("{what}: nothing to hold it against, other causes are possible")
         }
         CameTrue::No => {
             // Settings are undone by the journal of a configuration; --output would be the file of settings.

@@ -175,7 +175,7 @@ impl Telling<'_> {
         let more = fewest.iter().map(|(held, sessions)| format!(", over {} about {held}", thousands(*sessions)));
         let sessions = counted(sessions, "session");
         Some(format!(
-            "Intervals over {sessions} hold about {held} times in 100{}, not 95: few large ones are most of a bill.",
+            "On real logs intervals over {sessions} held about {held} times in 100{}, not 95: there few large ones were most of the bill.",
             more.collect::<String>()
         ))
     }
