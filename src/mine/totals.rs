@@ -121,13 +121,11 @@ pub fn totals(corpus: &Corpus) -> Totals {
     sums.finish(&corpus.names)
 }
 
-/// The exact repeats among the results that came within a window.
-pub fn repeats(corpus: &Corpus, window: Range<Millis>) -> RepeatTotals {
+/// The exact repeats among the results of a file that came within a window.
+pub fn repeats(file: &SourceRows, window: Range<Millis>) -> RepeatTotals {
     let mut sums = WindowSums { window, ..WindowSums::default() };
-    for file in files_of_input(corpus) {
-        let answers = answers(file);
-        sums.add_repeats(&answers, &standing(&answers), &file.rows.marks);
-    }
+    let answers = answers(file);
+    sums.add_repeats(&answers, &standing(&answers), &file.rows.marks);
     sums.totals.dedup
 }
 

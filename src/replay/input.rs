@@ -12,7 +12,7 @@ use crate::base::stats::SessionUse;
 use crate::facts::body_facts::{Encoding, SizesAlone};
 use crate::facts::encode::{self, FormatFamily};
 use crate::frames::input::Input;
-use crate::logs::corpus::Corpus;
+use crate::logs::corpus::SourceRows;
 use crate::logs::history::{Call, History};
 use crate::logs::trace::{Millis, NO_TIME, Place};
 use crate::logs::vocabulary::Vocabulary;
@@ -78,9 +78,9 @@ impl CallTime {
     }
 }
 
-/// Results that may be repeats, those that are, and those that a cache of a few entries knows.
-fn plain_repeats(corpus: &Corpus, window: Range<Millis>) -> [u64; 3] {
-    let repeats = totals::repeats(corpus, window);
+/// Results of a file that may be repeats, those that are, and those that a cache of a few entries knows.
+fn plain_repeats(file: &SourceRows, window: Range<Millis>) -> [u64; 3] {
+    let repeats = totals::repeats(file, window);
     [repeats.eligible_ge200, repeats.repeat_unlimited, repeats.repeat_lru5]
 }
 

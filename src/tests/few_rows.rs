@@ -7,6 +7,7 @@ use proptest::prelude::*;
 
 use crate::base::names::{Names, Sym};
 use crate::frames::few_rows::{FewRows, PARTED, StoredFile, whole};
+use crate::frames::input::RowCount;
 use crate::frames::lake::Lake;
 use crate::logs::corpus::RowSource;
 use crate::logs::history::History;
@@ -104,9 +105,14 @@ proptest! {
         let (mut few, mut one) = (opened(), opened());
         few.rows_at_once = 1;
         one.corpus();
-        few.find_values();
-        one.find_values();
+        let count: RowCount = |file, _| [file.rows.calls.len() as u64, file.rows.messages.len() as u64, 1];
+        for input in [&mut few, &mut one] {
+            input.find_values();
+            input.count(count);
+        }
         let ((of_few, few_names), (of_all, names)) = (few.named_history(), one.named_history());
+        let unasked: RowCount = |_, _| panic!("it was counted");
+        prop_assert_eq!(few.counted(unasked), one.counted(unasked));
         let (few_values, values) = (few.values(&of_few), one.values(&of_all));
         for call in 0..of_all.calls.len() {
             prop_assert_eq!(few_values.input(call).map(|given| given.value), values.input(call).map(|given| given.value));

@@ -64,7 +64,7 @@ fn whoever_says_what_it_will_ask_reads_rows_once() {
     windowed.window = Millis::MIN..Millis::MAX - 1;
     valued.find_values();
     windowed.find_values();
-    counted.count(|corpus, _| [corpus.files.len() as u64, 0, 0]);
+    counted.count(|file, _| [file.rows.calls.len() as u64, 0, 0]);
     kept.keep_calls();
     let history = [&mut valued, &mut counted, &mut kept, &mut silent].map(Input::history)[0].clone();
     let in_window = windowed.history();
@@ -72,7 +72,7 @@ fn whoever_says_what_it_will_ask_reads_rows_once() {
 
     assert!(valued.values(&history).input(0).is_some());
     assert!(windowed.values(&in_window).input(0).is_some());
-    assert_eq!(counted.counted(|_, _| panic!("it was counted")), [1, 0, 0]);
+    assert_eq!(counted.counted(|_, _| panic!("it was counted")), [6, 0, 0]);
     assert_eq!(kept.calls().files[0].rows.calls.len(), 6);
     assert!(![&valued, &windowed, &counted, &kept].into_iter().any(is_damaged));
     silent.calls();

@@ -35,7 +35,7 @@ use crate::frames::sync::{
     Loaded, RootNames, SyncScope, SyncTally, UpToDate, Want, bring_up_to_date, root_names, slug, thread_pool,
     with_known,
 };
-use crate::logs::assemble::{Kept, assemble, standings_of};
+use crate::logs::assemble::{Kept, assemble, gone_for_good, standings_of};
 use crate::logs::copies::FileStanding;
 use crate::logs::corpus::{Corpus, RowSource, SourceRows};
 use crate::logs::discover::{LogFile, LogListing, Root};
@@ -90,8 +90,8 @@ pub(super) struct TakenDown {
     pub words: bool,
 }
 
-/// What is counted of the rows of a window.
-pub type RowCount = fn(&Corpus, Range<Millis>) -> [u64; 3];
+/// What is counted of the rows of a file in a window.
+pub type RowCount = fn(&SourceRows, Range<Millis>) -> [u64; 3];
 /// What it came to in a window.
 type CountedRows = (Range<Millis>, [u64; 3]);
 
@@ -458,7 +458,10 @@ impl Input {
         let window = self.window.clone();
         match std::mem::take(&mut self.row_count).1 {
             Some((of, counted)) if of == window => counted,
-            _ => count(self.calls(), window),
+            _ => {
+                let corpus = self.calls();
+                sum_of_input(corpus, &count_all(corpus, (count, &window)))
+            }
         }
     }
 
@@ -578,11 +581,9 @@ impl Input {
         self.corpus();
         let held = if self.keeps_rows() { held } else { HeldRows::All };
         let corpus = self.corpus.as_mut().expect("it was just loaded");
-        if let Some(count) = self.row_count.0.take() {
-            let window = self.window.clone();
-            self.row_count.1 = Some((window.clone(), self.pool.install(|| count(corpus, window))));
-        }
+        let counts = self.row_count.0.take().map(|count| count_all(corpus, (count, &self.window)));
         let made = self.pool.install(|| assemble(corpus, &|rows| held.cut(rows), kept));
+        self.row_count.1 = counts.map(|counts| (self.window.clone(), sum_of_input(corpus, &counts)));
         self.held_rows = held.min(self.held_rows);
         made
     }
@@ -606,6 +607,18 @@ impl Input {
         let logs = self.sources.iter().filter(|source| !source.is_sidecar());
         logs.filter_map(|source| Some(Job::of(listed.get(source.path.as_deref()?)?))).collect()
     }
+}
+
+/// What is counted of each file of a corpus.
+fn count_all(corpus: &Corpus, (count, window): (RowCount, &Range<Millis>)) -> Vec<[u64; 3]> {
+    corpus.files.iter().map(|file| count(file, window.clone())).collect()
+}
+
+/// The sum of what was counted of each file, over those that input is counted by.
+fn sum_of_input(corpus: &Corpus, counts: &[[u64; 3]]) -> [u64; 3] {
+    let gone = gone_for_good(corpus);
+    let counted = corpus.files.iter().zip(counts).filter(|(file, _)| !gone.contains(&file.source.key));
+    counted.fold([0; 3], |sums, (_, file)| std::array::from_fn(|at| sums[at] + file[at]))
 }
 
 /// The projects that were asked for.

@@ -5,7 +5,7 @@ use rayon::ThreadPool;
 use crate::base::allocator;
 use crate::base::names::Names;
 use crate::frames::few_rows::{FewRows, PARTED, StoredFile, whole};
-use crate::frames::input::{HeldRows, Input};
+use crate::frames::input::{HeldRows, Input, sum_of_input};
 use crate::frames::lake::{Lake, Trouble};
 use crate::frames::manifest::StoredSource;
 use crate::logs::assemble::families::FamilySearch;
@@ -22,12 +22,17 @@ impl Input {
     /// The history of all rows, where the lake can give them and they are not in memory. None if there is any trouble with it:
     /// whoever reads all at once looks into that.
     pub(super) fn few_at_a_time(&mut self, held: HeldRows, kept: Kept) -> Option<(History, Option<CallBlocks>)> {
-        if self.holds(HeldRows::All) || self.row_count.0.is_some() {
+        if self.holds(HeldRows::All) {
             return None;
         }
-        let stored = self.stored()?;
-        let (corpus, history, blocks) = self.pool.install(|| stored.history(held, kept)).ok()?;
-        (self.corpus, self.held_rows, self.row_count.1) = (Some(corpus), held, None);
+        let (stored, count) = (self.stored()?, self.row_count.0);
+        let mut counts = vec![[0; 3]; self.sources.len()];
+        let mut see = |place: usize, file: &SourceRows| {
+            counts[place] = count.map_or([0; 3], |count| count(file, self.window.clone()));
+        };
+        let (corpus, history, blocks) = self.pool.install(|| stored.history(held, kept, &mut see)).ok()?;
+        self.row_count = (None, count.map(|_| (self.window.clone(), sum_of_input(&corpus, &counts))));
+        (self.corpus, self.held_rows) = (Some(corpus), held);
         Some((history, blocks))
     }
 
@@ -73,8 +78,13 @@ impl Stored<'_> {
         both.map(file).collect()
     }
 
-    /// The history with what is held of its rows.
-    fn history(&self, held: HeldRows, kept: Kept) -> Result<(Corpus, History, Option<CallBlocks>), Trouble> {
+    /// The history with what is held of its rows. `see` is shown all rows of each file, by its place.
+    fn history(
+        &self,
+        held: HeldRows,
+        kept: Kept,
+        see: &mut (dyn FnMut(usize, &SourceRows) + Send),
+    ) -> Result<(Corpus, History, Option<CallBlocks>), Trouble> {
         let files = self.files(RowSource::is_sidecar);
         let mut corpus = Corpus::default();
         let (whole, search) = whole(self.lake, &files, &mut corpus.names)?;
@@ -95,6 +105,7 @@ impl Stored<'_> {
                 rows.sessions = std::mem::take(&mut known.sessions);
                 self.selected[file].fold(&mut rows, &corpus.names);
                 *known = rows;
+                see(file, &corpus.files[file]);
             }
             let logs_of = |family: &Vec<usize>| family.iter().map(|&file| places[file]).collect::<Option<Vec<usize>>>();
             let families: Vec<Vec<usize>> = round.iter().filter_map(logs_of).collect();

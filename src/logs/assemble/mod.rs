@@ -169,11 +169,14 @@ pub fn standings_of(corpus: &Corpus) -> IdMap<Id, FileStanding> {
 /// The files that input is counted by: those on disk, and those that are gone unless another file says all that they said. A
 /// log that was moved and has grown since is known by its old name as well, if there is a lake.
 pub fn files_of_input(corpus: &Corpus) -> impl Iterator<Item = &SourceRows> {
-    let gone_for_good: IdSet<Id> = ranked(corpus)
-        .filter(|(file, standing)| file.source.path.is_none() && standing.is_repeated)
-        .map(|(file, _)| file.source.key)
-        .collect();
+    let gone_for_good = gone_for_good(corpus);
     corpus.files.iter().filter(move |file| !gone_for_good.contains(&file.source.key))
+}
+
+/// The others, by pseudonym.
+pub fn gone_for_good(corpus: &Corpus) -> IdSet<Id> {
+    let is_gone = |(file, standing): &(&SourceRows, FileStanding)| file.source.path.is_none() && standing.is_repeated;
+    ranked(corpus).filter(is_gone).map(|(file, _)| file.source.key).collect()
 }
 
 /// The session logs with their ranks.
