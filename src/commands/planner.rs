@@ -82,7 +82,9 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<()> {
     let scenarios = || Scenarios::new(vec![file.clone()], &ScenarioChanges::default(), &data()?);
     let tier = if args.emit_telemetry.is_some() { scenarios()?.tier() } else { 0 };
     let detail = (tier > 0).then_some(TimelineDetail::VALUES);
-    let mut input = args.asked.read_calls(tier, detail, Input::find_values, context)?;
+    // Events are laid out of a history with its messages.
+    let says = if args.emit_telemetry.is_some() { Input::find_values } else { PlannerStage::prepare };
+    let mut input = args.asked.read_calls(tier, detail, says, context)?;
     args.emit_telemetry.as_deref().map_or(Ok(()), |dir| input.expect_outside(dir))?;
     let until = args.planning.train_until.as_deref();
     let until = until.map(|text| window::end_of("--train-until", text, context.now_ms)).transpose()?;

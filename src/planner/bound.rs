@@ -156,6 +156,20 @@ impl OfferedPool {
     }
 }
 
+/// What an answer offered to a link: all that is kept of a moment here, since there may be more of them than calls.
+pub struct OfferedValue {
+    /// The tool that answered, and the number of the link among those of that tool.
+    link: (Sym, u16),
+    session: u32,
+    value: u64,
+}
+
+impl From<Opportunity> for OfferedValue {
+    fn from(Opportunity { from, link, session, value, .. }: Opportunity) -> Self {
+        Self { link: (from, link), session, value }
+    }
+}
+
 /// Values that the answers of all sessions offered, each with its session.
 #[derive(Debug, Default)]
 pub struct OfferedValues {
@@ -165,13 +179,13 @@ pub struct OfferedValues {
 
 impl OfferedValues {
     /// Collects what the links were offered.
-    pub fn new(history: &History, moments: &[Opportunity]) -> Self {
+    pub fn new(history: &History, offered: Vec<OfferedValue>) -> Self {
         let projects: Vec<Id> = history.sessions.iter().map(|session| session.project).collect();
         let mut pools = Pools::new();
-        for moment in moments {
-            let pool = pools.entry((moment.from, moment.link)).or_default();
-            for project in [Some(projects[moment.session as usize]), None] {
-                pool.entry(project).or_default().values.push((moment.session, moment.value));
+        for OfferedValue { link, session, value } in offered {
+            let pool = pools.entry(link).or_default();
+            for project in [Some(projects[session as usize]), None] {
+                pool.entry(project).or_default().values.push((session, value));
             }
         }
         pools.values_mut().flat_map(BTreeMap::values_mut).for_each(OfferedPool::settle);

@@ -7,7 +7,7 @@ use crate::logs::history::Call;
 use crate::planner::bound::{OfferedValues, bound};
 use crate::planner::known_tools::KnownTools;
 use crate::planner::numbers::Targets;
-use crate::planner::opportunities::moments;
+use crate::planner::opportunities::moments_as;
 use crate::planner::prefetches::PrefetchTally;
 use crate::planner::report::{EdgeRow, HIT, Metric, PlannerArm, PlannerBacktest, PlannerReport};
 use crate::planner::selectivity::backtest::Learned;
@@ -47,7 +47,7 @@ pub fn report(stage: &PlannerStage, planners: &[Planner]) -> PlannerReport {
 
 fn arm(stage: &PlannerStage, planner: &Planner, known: &KnownTools<'_>, trained: &Trained) -> PlannerArm {
     let (told, enrichment) = (stage.told(), &stage.settings.enrichment);
-    let donors = OfferedValues::new(told.history, &moments(told, known, &stage.numbers.judge));
+    let donors = OfferedValues::new(told.history, moments_as(told, known, &stage.numbers.judge));
     let ledgers = walk(stage, planner, known, trained, enrichment, None, None);
     let control = sum(&walk(stage, planner, known, trained, enrichment, None, Some(&donors)));
     let whole = sum(&ledgers);

@@ -73,10 +73,24 @@ pub trait Odds: Sync {
 
 /// Every moment of a history, session by session in the order of the calls.
 pub fn moments(told: ToldHistory<'_>, known: &KnownTools<'_>, numbers: &JudgeNumbers) -> Vec<Opportunity> {
-    let of = |context: &PlannerContext| OpportunityReader::new(told, known, numbers, context.session).moments(context);
+    moments_as(told, known, numbers)
+}
+
+/// What is kept of every moment.
+pub fn moments_as<T: From<Opportunity> + Send>(
+    told: ToldHistory<'_>,
+    known: &KnownTools<'_>,
+    numbers: &JudgeNumbers,
+) -> Vec<T> {
+    let of = |context: &PlannerContext| {
+        OpportunityReader::new(told, known, numbers, context.session).moments(context).into_iter().map(T::from)
+    };
     let sessions =
         PlannerContext::each_session(told.history, &[], |contexts| contexts.flat_map(of).collect::<Vec<_>>());
-    sessions.into_iter().flatten().collect()
+    // A list that grows may have room for twice as many.
+    let mut all = Vec::with_capacity(sessions.iter().map(Vec::len).sum());
+    sessions.into_iter().for_each(|found| all.extend(found));
+    all
 }
 
 /// Whether a call is what a link with this value would have called ahead. A call that failed would have failed ahead as well.

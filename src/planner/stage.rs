@@ -52,6 +52,12 @@ pub struct PlannerStage {
 }
 
 impl PlannerStage {
+    /// Says what planners ask of a history, for whoever asks nothing else.
+    pub fn prepare(input: &mut Input) {
+        input.find_values();
+        input.sum_messages();
+    }
+
     /// Learns from the sessions that began before `until`, else from the earlier ones.
     pub fn new(file: SettingsFile, input: &mut Input, until: Option<Millis>) -> Result<Self> {
         input.find_values();

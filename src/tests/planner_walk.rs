@@ -13,7 +13,7 @@ use crate::planner::bound::{OfferedValues, bound};
 use crate::planner::contexts::{Latencies, PlannerSplit};
 use crate::planner::known_tools::KnownTools;
 use crate::planner::numbers::PlannerThresholds;
-use crate::planner::opportunities::{Odds, Opportunity, moments};
+use crate::planner::opportunities::{Odds, Opportunity, moments, moments_as};
 use crate::planner::prefetches::{Bound, DeclineReason, PlannerLedger, PrefetchEnd, PrefetchTally};
 use crate::planner::report::effectiveness;
 use crate::planner::value_models::ValueModels;
@@ -57,7 +57,7 @@ impl<'a> Replay<'a> {
         let (told, numbers) = (self.scene.told(), PlannerThresholds::shipped());
         let all = vec![true; self.scene.history.sessions.len()];
         let known = KnownTools::new(&self.models, told, numbers);
-        let donors = OfferedValues::new(told.history, &moments(told, &known, &numbers.judge));
+        let donors = OfferedValues::new(told.history, moments_as(told, &known, &numbers.judge));
         let policy = JudgedPlanner {
             models: &self.models,
             known: &known,

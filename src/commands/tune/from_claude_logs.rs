@@ -111,8 +111,7 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     let mut input = args.asked.read(0, (args.calibrate || args.fields).then_some(TimelineDetail::COUNTED), context)?;
     input.expect_records(&args.asked.input)?;
     if args.tools {
-        input.sum_messages();
-        input.find_values();
+        PlannerStage::prepare(&mut input);
     } else {
         input.keep_calls();
     }
