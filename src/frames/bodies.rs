@@ -7,7 +7,7 @@ use std::ops::Range;
 use arrow_array::RecordBatch;
 
 use crate::base::body_shape::{KeptLines, Showing};
-use crate::base::id::{Id, IdMap};
+use crate::base::id::{Id, IdMap, IdSet};
 use crate::base::names::{Names, Sym};
 use crate::base::seal::{Seal, Way};
 use crate::base::tokenizer::Size;
@@ -71,12 +71,14 @@ pub fn seen(batch: &RecordBatch, seal: &Seal) -> ColumnResult<Vec<BodyFacts>> {
     Ok((0..batch.num_rows()).filter_map(seen).collect())
 }
 
-/// The encodings of one segment, body by body, with what is lost in each.
+/// Encodings of bodies of one segment, body by body, with what is lost in each.
 #[derive(Default)]
 pub struct StoredEncodings {
     rows: Vec<(Encoding, Box<[u8]>)>,
     /// Where those of a body stand.
     places: IdMap<Id, Range<u32>>,
+    /// The body of the last ones.
+    last: Option<Id>,
 }
 
 impl StoredEncodings {
@@ -88,6 +90,7 @@ impl StoredEncodings {
         let lost = columns.blobs("lost")?;
         for (row, encoding) in encodings().rows(&columns, &mut names)?.into_iter().enumerate() {
             let EncodingRow { body, format, depth, size, kept } = encoding;
+            self.last = Some(body);
             let Some(&format) = numbers.get(names.text(format)) else { continue };
             let kept = KeptLines::from_repr(kept).unwrap_or_default();
             let place = self.rows.len() as u32;
@@ -95,6 +98,21 @@ impl StoredEncodings {
             self.places.entry(body).or_insert(place..place).end = place + 1;
         }
         Ok(())
+    }
+
+    /// Whether the last ones are of a body that is not among these. Since they stand in the order of their bodies, there are no
+    /// more then of any of these.
+    pub fn go_beyond(&self, bodies: &IdSet<Id>) -> bool {
+        self.last.is_some_and(|last| !bodies.contains(&last))
+    }
+
+    /// Drops those of these bodies, which stand before the others.
+    pub fn let_go_of(&mut self, bodies: &IdSet<Id>) {
+        self.places.retain(|body, _| !bodies.contains(body));
+        let first = self.places.values().map(|place| place.start).min().unwrap_or(self.rows.len() as u32);
+        self.rows.drain(..first as usize);
+        self.places.values_mut().for_each(|place| *place = place.start - first..place.end - first);
+        self.last = self.last.filter(|_| !self.rows.is_empty());
     }
 
     /// Gives a body its own.

@@ -343,29 +343,39 @@ impl Lake {
         facts: &mut Vec<BodyFacts>,
     ) -> Result<(), Trouble> {
         let [bodies_table, encodings_table] = bodies::TABLES;
-        let mut encodings = bodies::StoredEncodings::default();
-        let mut add = |batch| encodings.add(&batch, formats);
         let of_encodings = self.stored(segment, encodings_table)?;
-        self.each_group(segment, (encodings_table, &of_encodings), ALL, &Ok, &mut add)?;
-        let read = |batch| {
-            let mut group = bodies::read(&batch)?;
-            group.iter_mut().for_each(|row| encodings.give(row));
-            group.retain_mut(|row| wanted.is_none_or(|wanted| wanted.keep(row)));
-            Ok(group)
-        };
+        let (mut left, mut encodings) = (0..of_encodings.groups(), bodies::StoredEncodings::default());
+        let opened = |batch| sealed::pass(batch, &self.seal, Way::FromDisk);
         facts.reserve_exact(table.rows());
         let mut added = 0;
-        let mut add = |mut group: Vec<BodyFacts>| {
-            added += group.len();
-            facts.append(&mut group);
+        for some in (0..table.groups()).collect::<Vec<_>>().chunks(rayon::current_num_threads()) {
+            let mut groups: Vec<Vec<BodyFacts>> = Vec::new();
+            let read = table.some_groups(some, ALL, &|batch| bodies::read(&opened(batch)?), &mut |group| {
+                groups.push(group);
+                Ok(())
+            });
+            read.map_err(|cause| self.trouble(segment, bodies_table, cause))?;
+            let here: IdSet<Id> = groups.iter().flatten().map(|row| row.body).collect();
+            while !encodings.go_beyond(&here)
+                && let Some(next) = left.next()
+            {
+                let read = of_encodings.some_groups(&[next], ALL, &opened, &mut |batch| encodings.add(&batch, formats));
+                read.map_err(|cause| self.trouble(segment, encodings_table, cause))?;
+            }
+            groups.par_iter_mut().for_each(|group| {
+                group.iter_mut().for_each(|row| encodings.give(row));
+                group.retain_mut(|row| wanted.is_none_or(|wanted| wanted.keep(row)));
+            });
+            encodings.let_go_of(&here);
+            groups.iter_mut().for_each(|group| facts.append(group));
+            added += here.len();
             // What is not wanted of them lay between what is.
             if added > FACTS_AT_ONCE {
                 added = 0;
                 allocator::give_back_small_blocks();
             }
-            Ok(())
-        };
-        self.each_group(segment, (bodies_table, table), ALL, &read, &mut add)
+        }
+        Ok(())
     }
 
     /// What `make` makes of what the sources say for a timeline, by number of the source; of several readings of a source

@@ -63,7 +63,7 @@ impl StoredTable {
         made: &(dyn Fn(RecordBatch) -> ColumnResult<T> + Sync),
         take: &mut dyn FnMut(T) -> ColumnResult<()>,
     ) -> Result<(), Unreadable> {
-        let groups: Vec<usize> = (0..self.metadata.metadata().num_row_groups()).collect();
+        let groups: Vec<usize> = (0..self.groups()).collect();
         self.some_groups(&groups, is_wanted, made, take)
     }
 
@@ -104,6 +104,11 @@ impl StoredTable {
         let reader = reader.with_projection(mask).with_row_groups(vec![group]).with_batch_size(rows);
         let batches = reader.build().map_err(odd)?;
         batches.map(|batch| made(batch?)).collect::<ColumnResult<Vec<T>>>().map_err(odd)
+    }
+
+    /// How many row groups it has.
+    pub(super) fn groups(&self) -> usize {
+        self.metadata.metadata().num_row_groups()
     }
 
     /// How many rows it has.
