@@ -306,7 +306,7 @@ impl Story {
             turn,
             model: self.model,
             version: self.version,
-            setting: RequestSetting::default(),
+            setting: RequestSetting::default().into(),
             start: self.now,
             end: self.now + self.took,
             tokens: usage.into(),

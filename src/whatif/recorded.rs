@@ -3,12 +3,13 @@
 //! no request was sent any more stand behind the last request of their partition.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use crate::base::id::Id;
 use crate::base::tokenizer::VOCABULARIES;
 use crate::logs::timeline::requests::{
-    Block, BlockKind, Boundary, Chain, Marks, NONE, Request, RequestSetting, Segment, SegmentCause, Session, Timeline,
-    ToolCall, Trigger,
+    Block, BlockKind, Boundary, Chain, Marks, NONE, Request, Segment, SegmentCause, Session, Timeline, ToolCall,
+    Trigger,
 };
 use crate::logs::trace::{Millis, NO_TIME, Place, Usage};
 use crate::telemetry::log::{EventLog, NO_STEP, RecordedEvent};
@@ -148,7 +149,7 @@ impl TimelineDraft {
             turn: 0,
             model: timeline.names.intern(""),
             version: timeline.names.intern(""),
-            setting: RequestSetting::default(),
+            setting: timeline.requests.last().map_or_else(Arc::default, |before| Arc::clone(&before.setting)),
             start: first,
             end: last,
             // What a person asked is not recorded. A token stands for it where nothing else does: a request without any

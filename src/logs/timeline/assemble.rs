@@ -7,6 +7,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
+use std::sync::Arc;
 
 use rayon::prelude::*;
 use xxhash_rust::xxh3::Xxh3;
@@ -447,7 +448,11 @@ impl<'a> Assembly<'a> {
         if self.names.text(model) > self.names.text(request.model) {
             request.model = model;
         }
-        request.setting.merge(&setting);
+        let mut merged = *request.setting;
+        merged.merge(&setting);
+        if merged != *request.setting {
+            request.setting = merged.into();
+        }
         let mut usage = request.usage();
         usage.merge(&answer.usage);
         request.tokens = usage.into();
@@ -548,7 +553,7 @@ impl<'a> Assembly<'a> {
         let RecordNode { file, parent, tip, .. } = self.nodes[node as usize];
         let symbols = &self.files[file as usize].symbols;
         let (model, version) = (symbols[answer.model.0 as usize], symbols[row.version.0 as usize]);
-        let setting = answer.setting.renamed(symbols);
+        let mut setting = Arc::new(answer.setting.renamed(symbols));
         let track = &mut self.tracks[track_index as usize];
         let is_progress = track.place == Place::Progress;
         let pending = track.take_pending();
@@ -570,6 +575,9 @@ impl<'a> Assembly<'a> {
             let (was, is) = (before.setting.effort, setting.effort);
             marks.set_if(Marks::VERSION_CHANGE, before.version != version);
             marks.set_if(Marks::EFFORT_CHANGE, was != is && was != Sym::default() && is != Sym::default());
+            if before.setting == setting {
+                setting = Arc::clone(&before.setting);
+            }
             marks.set_if(Marks::REWIND, opens.is_some_and(|(cause, _)| cause == SegmentCause::Rewind));
         }
         let inputs = self.inputs(file, parent, tip, &pending, opens);

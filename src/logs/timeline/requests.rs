@@ -247,8 +247,8 @@ pub struct Request {
     pub turn: u32,
     pub model: Sym,
     pub version: Sym,
-    /// Effort, speed, branch.
-    pub setting: RequestSetting,
+    /// Effort, speed, branch: one for requests that follow each other under the same ones.
+    pub setting: Arc<RequestSetting>,
     /// Time of the last user record before the answer, the best proxy for the start (policies.md F12).
     pub start: Millis,
     /// Time of the last record of the answer.
