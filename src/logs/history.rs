@@ -43,9 +43,16 @@ pub struct Call {
     pub body: Id,
     /// Number of its [`crate::base::body_shape::BodyShape`].
     pub shape: u8,
+    pub endpoint: Sym,
+    /// Whether its text is one by which the tool says that there was nothing ([`History::find_empty_answers`]).
+    pub says_nothing: bool,
+}
+
+/// What a call asks for besides: few questions need it, and it is a third of what is known of calls.
+#[derive(Clone, Copy, Default, PartialEq, Debug)]
+pub struct CallDetails {
     /// Length of the input as JSON, in bytes.
     pub input_bytes: u32,
-    pub endpoint: Sym,
     /// Pseudonym of the file that it names.
     pub path: Id,
     /// Its name in telemetry and hints.
@@ -54,8 +61,6 @@ pub struct Call {
     pub showing: Showing,
     /// The lines that it asks for: the first one, and how many; 0 where the input does not say.
     pub lines: [u32; 2],
-    /// Whether its text is one by which the tool says that there was nothing ([`History::find_empty_answers`]).
-    pub says_nothing: bool,
 }
 
 impl Call {
@@ -234,6 +239,8 @@ pub struct History {
     pub chains: Vec<Chain>,
     /// Calls, chain by chain in order; those of a part of a history are those of the whole.
     pub calls: Arc<Vec<Call>>,
+    /// By call; none where nobody asks for them.
+    pub details: Arc<Vec<CallDetails>>,
     /// Messages, by id.
     pub messages: Vec<Message>,
     /// What those come to that are not among them any more ([`Self::sum_messages`]).
@@ -315,6 +322,8 @@ impl History {
         let mut kept = keep.iter();
         let all_calls = Arc::make_mut(&mut self.calls);
         all_calls.retain(|_| kept.next() == Some(&true));
+        let mut kept = keep.iter();
+        Arc::make_mut(&mut self.details).retain(|_| kept.next() == Some(&true));
         for chain in &mut self.chains {
             chain.calls = place[chain.calls.start]..place[chain.calls.end];
             if chain.calls.is_empty() {
@@ -369,7 +378,14 @@ impl History {
                 session.ts_last = session.ts_last.max(call.ts);
             }
         }
-        Self { sessions, chains, calls: Arc::clone(&self.calls), ..Self::default() }
+        let (calls, details) = (Arc::clone(&self.calls), Arc::clone(&self.details));
+        Self { sessions, chains, calls, details, ..Self::default() }
+    }
+
+    /// The calls with their details.
+    pub fn detailed_calls(&self) -> impl Iterator<Item = (&Call, &CallDetails)> {
+        debug_assert_eq!(self.calls.len(), self.details.len(), "nobody was to ask for details");
+        self.calls.iter().zip(&*self.details)
     }
 
     /// The calls of all chains, with their places.

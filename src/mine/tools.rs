@@ -11,7 +11,7 @@ use crate::base::names::{Names, Sym, mcp_server};
 use crate::frames::tool_use::{MinedCall, Reread, ToolFrame, ToolUsage, ToolUsages, Volume};
 use crate::logs::assemble::files_of_input;
 use crate::logs::corpus::Corpus;
-use crate::logs::history::{Call, History};
+use crate::logs::history::{Call, CallDetails, History};
 use crate::logs::trace::{Millis, ResultKind, Status, is_within};
 use crate::mine::totals::{answers, asked, standing};
 
@@ -47,10 +47,10 @@ struct FileReads {
 
 impl FileReads {
     /// Takes in a read; tells how it stands to those before it.
-    fn add(&mut self, call: &Call, lines_max: u32) -> Option<Reread> {
+    fn add(&mut self, call: &Call, lines: Range<u32>) -> Option<Reread> {
         let is_first = self.bodies.is_empty();
         let is_new = self.bodies.insert(call.body);
-        let overlaps = self.show(lines(call, lines_max));
+        let overlaps = self.show(lines);
         if is_first {
             None
         } else if !is_new {
@@ -78,8 +78,8 @@ impl FileReads {
 }
 
 /// The lines that a read showed: `lines_max` where it has no limit, as far as anyone can tell.
-fn lines(call: &Call, lines_max: u32) -> Range<u32> {
-    let [first, count] = call.lines;
+fn lines(details: &CallDetails, lines_max: u32) -> Range<u32> {
+    let [first, count] = details.lines;
     let first = first.max(1);
     first..first.saturating_add(if count == 0 { lines_max } else { count })
 }
@@ -91,22 +91,24 @@ pub fn calls(history: &History, names: &Names, guide: &ToolGuide<'_>) -> (Vec<Mi
     let (servers, server_of) = servers(names);
     let mut seen = ContextSeen::default();
     let mut out: Vec<MinedCall> = Vec::with_capacity(history.calls.len());
-    for call in &*history.calls {
+    for (call, details) in history.detailed_calls() {
         if seen.context != Some((call.chain, call.partition)) {
             seen = ContextSeen { context: Some((call.chain, call.partition)), ..ContextSeen::default() };
         }
         let tool = call.tool.0 as usize;
         let mut row = plain(call, guide);
+        row.input_bytes = details.input_bytes;
         row.server = server_of[tool];
         row.session = history.chains[call.chain as usize].session;
         row.repeat = row.repeatable && !seen.bodies.insert(call.body);
-        let file = call.path.is_some() && call.status == Status::Ok;
+        let file = details.path.is_some() && call.status == Status::Ok;
         row.reads = file && reading[tool];
         if row.reads {
-            row.reread = seen.read.entry((call.path, call.tool)).or_default().add(call, guide.rules.lines_max);
+            let lines = lines(details, guide.rules.lines_max);
+            row.reread = seen.read.entry((details.path, call.tool)).or_default().add(call, lines);
         }
         if file && changing[tool] {
-            let of_file = (call.path, Sym(0))..=(call.path, Sym(u32::MAX));
+            let of_file = (details.path, Sym(0))..=(details.path, Sym(u32::MAX));
             let stale: Vec<(Id, Sym)> = seen.read.range(of_file).map(|(key, _)| *key).collect();
             for read in &stale {
                 seen.read.remove(read);
@@ -148,7 +150,6 @@ fn plain(call: &Call, guide: &ToolGuide<'_>) -> MinedCall {
         tokens: exact.unwrap_or(estimated),
         with_text: call.bytes > 0,
         counted: exact.is_some() && call.bytes > 0,
-        input_bytes: call.input_bytes,
         latency_ms: call.latency_ms.filter(|_| call.ran()),
         ..MinedCall::default()
     }

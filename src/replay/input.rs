@@ -1,7 +1,6 @@
 //! The logs laid out for a replay, and the same as recorded responses.
 
 use std::ops::Range;
-use std::sync::Arc;
 
 use crate::base::body_shape::{BodyShape, LayerId};
 use crate::base::error::Result;
@@ -125,7 +124,7 @@ impl ReplayInput {
         let calls = input.pool.install(|| LaidOutCalls::new(&history, &names, &endpoint_of));
         let times = history.calls.iter().map(CallTime::of).collect();
         let ids = history.calls.iter().filter(|_| of.with_ids).map(|call| (call.message, call.id)).collect();
-        history.calls = Arc::default();
+        (history.calls, history.details) = Default::default();
         let lines_min = input.formats.range_lines_min;
         let bodies = if of.with_lines {
             let asked_for = input.pool.install(|| LinesOfContexts::new(&calls, lines_min));

@@ -9,7 +9,7 @@ use crate::base::body_shape::{BodyShape, Showing};
 use crate::base::id::Id;
 use crate::base::names::Names;
 use crate::facts::body_facts::BodyFacts;
-use crate::logs::history::{Call, History};
+use crate::logs::history::{Call, CallDetails, History};
 use crate::logs::trace::{ResultKind, Status};
 use crate::replay::tape::{BodyAtHand, Endpoint, Response, TapeEntry};
 
@@ -33,7 +33,7 @@ impl LaidOutCalls {
     /// `endpoint_of` makes an endpoint of a tool and a class.
     pub fn new(history: &History, names: &Names, endpoint_of: &dyn Fn(&str, &str) -> Endpoint) -> Self {
         let (mut endpoints, mut known) = (Vec::new(), BTreeMap::new());
-        let response = |call: &Call| {
+        let response = |(call, details): (&Call, &CallDetails)| {
             let endpoint = *known.entry((call.tool, call.endpoint)).or_insert_with(|| {
                 endpoints.push(endpoint_of(names.text(call.tool), names.text(call.endpoint)));
                 endpoints.len() as u32 - 1
@@ -44,19 +44,21 @@ impl LaidOutCalls {
                 session: history.chains[call.chain as usize].session,
                 chain: call.chain,
                 partition: call.partition,
-                path: call.path,
+                path: details.path,
                 outcome: outcome(call),
                 ran: call.ran(),
-                handle: call.handle,
-                showing: call.showing,
+                handle: details.handle,
+                showing: details.showing,
                 body_at_hand: BodyAtHand::default(),
             }
         };
-        let responses = history.calls.iter().map(response).collect();
+        let responses = history.detailed_calls().map(response).collect();
         let quotes = history.calls.par_iter().map(|call| BodyFacts::quoted_by(call.message, call.id)).collect();
-        let is_numbered = |call: &&Call| call.showing == Showing::Rows || call.shape == BodyShape::NumberedList as u8;
-        let numbered = history.calls.iter().filter(is_numbered);
-        let numbered_bytes = numbered.map(|call| u64::from(call.bytes)).sum();
+        let is_numbered = |(call, details): &(&Call, &CallDetails)| {
+            details.showing == Showing::Rows || call.shape == BodyShape::NumberedList as u8
+        };
+        let numbered = history.detailed_calls().filter(is_numbered);
+        let numbered_bytes = numbered.map(|(call, _)| u64::from(call.bytes)).sum();
         let mut shown = Vec::with_capacity(history.calls.len());
         let bodies = history.calls.iter().map(|call| call.body).zip(0..);
         shown.extend(bodies.filter(|(body, _)| body.is_some()));

@@ -124,7 +124,7 @@ proptest! {
         let mut summed = opened();
         summed.sum_messages();
         let (sums, summed_names) = summed.named_history();
-        prop_assert!(sums.messages.is_empty());
+        prop_assert!(sums.messages.is_empty() && sums.details.is_empty());
         let models = |history: &History, names: &Names| {
             let models = history.summed_messages().models.into_iter();
             models.map(|((model, session), sums)| ((names.text(model).to_owned(), session), sums)).collect::<BTreeMap<_, _>>()

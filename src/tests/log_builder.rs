@@ -301,16 +301,16 @@ impl Told {
     /// files were read.
     pub fn lines(&self) -> Vec<String> {
         let History { sessions, chains, calls, messages, evictions, prompts, talk_compactions, .. } = &self.history;
-        let History { message_sums, merged, held_before, .. } = &self.history;
+        let History { message_sums, merged, held_before, details, .. } = &self.history;
         let name = |sym| self.corpus.names.text(sym);
         let zero = crate::base::names::Sym(0);
         let sessions =
             sessions.iter().map(|row| format!("{} {row:?}", name(row.version)).replace(&sym(row.version), ""));
         let chains = chains.iter().map(|row| format!("{row:?}"));
-        let calls = calls.iter().map(|row| {
+        let calls = calls.iter().zip(&**details).map(|(row, details)| {
             let tool = name(row.tool);
             let row = Call { tool: zero, ..*row };
-            format!("{tool} {row:?}")
+            format!("{tool} {row:?} {details:?}")
         });
         let messages = messages.iter().map(|row| format!("{} {row:?}", name(row.model)).replace(&sym(row.model), ""));
         let evictions = evictions.iter().map(|row| format!("{row:?}"));

@@ -702,7 +702,7 @@ fn an_input_counts_as_the_json_it_stands_in() {
         let input = json!({ "file_path": path, "limit": 10 });
         let block = json!({ "type": "tool_use", "id": "c1", "name": "Read", "input": input });
         let told = told(&[assistant("m1", &[block]), answers("c1", "x")]);
-        assert_eq!(told.call("c1").input_bytes as usize, input.to_string().len(), "{path}");
+        assert_eq!(told.history.details[0].input_bytes as usize, input.to_string().len(), "{path}");
         assert_eq!(told.call("c1").status, Status::Ok);
     }
 }

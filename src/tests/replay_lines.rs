@@ -14,7 +14,7 @@ use crate::facts::body_analyzer::BodyAnalyzer;
 use crate::facts::body_facts::{BodyFacts, BodyLine, BodyLines, WantedFacts, keep_wanted, witness};
 use crate::facts::encode::Params;
 use crate::facts::numbered::segments;
-use crate::logs::history::{Call, Chain, History};
+use crate::logs::history::{Call, CallDetails, Chain, History};
 use crate::logs::trace::{Handle, Place, ResultKind, Status};
 use crate::replay::laid_out_calls::LaidOutCalls;
 use crate::replay::lines_of_contexts::LinesOfContexts;
@@ -168,12 +168,7 @@ fn call(text: &str, partition: u32) -> Call {
         bytes: text.len() as u32,
         body: Id::of(text.as_bytes()),
         shape: 0,
-        input_bytes: 0,
         endpoint: Sym::default(),
-        path: Id::NONE,
-        handle: Handle::default(),
-        showing: Showing::Rows,
-        lines: [0; 2],
         says_nothing: false,
     }
 }
@@ -183,7 +178,8 @@ fn laid_out(calls: impl Iterator<Item = Call>) -> LaidOutCalls {
     let calls: Vec<Call> = calls.collect();
     let (agent, place) = (Id::NONE, Place::Main);
     let chain = Chain { session: 0, agent, place, calls: 0..calls.len(), compactions: Vec::new() };
-    let history = History { chains: vec![chain], calls: calls.into(), ..History::default() };
+    let details = vec![CallDetails { showing: Showing::Rows, ..CallDetails::default() }; calls.len()];
+    let history = History { chains: vec![chain], calls: calls.into(), details: details.into(), ..History::default() };
     let mut names = Names::default();
     names.intern("Read");
     let endpoint_of = |tool: &str, class: &str| Endpoint {

@@ -160,7 +160,7 @@ pub struct Input {
     rows_to_keep: HeldRows,
     /// Whether [`Input::values`] will be asked for.
     finds_values: bool,
-    /// Whether nothing is asked of single messages.
+    /// Whether nothing is asked of single messages and of details of calls.
     sums_messages: bool,
     /// How many rows of the lake are read at once, as far as nobody keeps them.
     pub rows_at_once: u64,
@@ -422,7 +422,8 @@ impl Input {
         self.finds_values = true;
     }
 
-    /// Says that nothing will be asked of the messages of a history but what they come to: they may be as much as half of it.
+    /// Says that nothing will be asked of the messages of a history but what they come to, and nothing of the details of calls:
+    /// both together may be more than half of it.
     pub fn sum_messages(&mut self) {
         self.sums_messages = true;
     }
@@ -572,6 +573,7 @@ impl Input {
         let mut history = history.within(&self.window);
         if self.sums_messages {
             history.sum_messages();
+            history.details = Arc::default();
         }
         history
     }

@@ -8,8 +8,8 @@ use crate::logs::assemble::calls::Canonical;
 use crate::logs::assemble::evictions::evictions;
 use crate::logs::assemble::marks::{Mark, last_before};
 use crate::logs::copies::FileStanding;
-use crate::logs::history::{Call, Chain, Compaction, History};
-use crate::logs::trace::{MarkKind, Millis, NO_TIME, Place, ResultKind, Status, ToolResult, earlier};
+use crate::logs::history::{Call, CallDetails, Chain, Compaction, History};
+use crate::logs::trace::{MarkKind, Millis, NO_TIME, Place, ResultKind, Status, ToolResult, ToolUse, earlier};
 
 /// Puts the calls in order, chain by chain, and numbers steps and partitions.
 pub(super) fn lay_out(files: &[File<'_>], calls: Vec<Canonical<'_>>, history: &mut History) {
@@ -38,7 +38,8 @@ pub(super) fn lay_out(files: &[File<'_>], calls: Vec<Canonical<'_>>, history: &m
         history.chains.push(Chain { session, agent, place, calls, compactions: Vec::new() });
     }
     drop(calls);
-    history.calls = laid_out.into();
+    let (calls, details): (Vec<Call>, Vec<CallDetails>) = laid_out.into_iter().unzip();
+    (history.calls, history.details) = (calls.into(), details.into());
     history.talk_compactions = talk_compactions(files, &compactions);
     for Opened { chain, compaction, .. } in compactions.into_values() {
         history.chains[chain as usize].compactions.push(compaction);
@@ -142,7 +143,12 @@ fn in_conversation_order(files: &[File<'_>], calls: &mut [Canonical<'_>]) {
 }
 
 /// Adds the calls of a chain to the others; their partitions, in the order of the log.
-fn number(files: &[File<'_>], calls: &[Canonical<'_>], chain: u32, laid_out: &mut Vec<Call>) -> Vec<u32> {
+fn number(
+    files: &[File<'_>],
+    calls: &[Canonical<'_>],
+    chain: u32,
+    laid_out: &mut Vec<(Call, CallDetails)>,
+) -> Vec<u32> {
     let start = laid_out.len();
     let mut steps: IdMap<Id, u32> = IdMap::default();
     let mut next_step = 0;
@@ -158,11 +164,11 @@ fn number(files: &[File<'_>], calls: &[Canonical<'_>], chain: u32, laid_out: &mu
         let file = &files[call.file as usize];
         let partition = partition.number(last_before(&file.compactions, asked));
         let turn = turn.number(last_before(&file.prompts, asked));
-        laid_out.push(Call { chain, step, partition, turn, ..unplaced(call) });
+        laid_out.push((Call { chain, step, partition, turn, ..unplaced(call) }, details(asked)));
     }
-    let partitions = laid_out[start..].iter().map(|call| call.partition).collect();
+    let partitions = laid_out[start..].iter().map(|(call, _)| call.partition).collect();
     // The lines of one message need not be contiguous: its calls come together at the place of the first.
-    laid_out[start..].sort_by_key(|call| call.step);
+    laid_out[start..].sort_by_key(|(call, _)| call.step);
     partitions
 }
 
@@ -207,12 +213,12 @@ fn unplaced(call: &Canonical<'_>) -> Call {
         bytes: answer.map_or(0, |answer| answer.bytes),
         body: answer.map_or(Id::NONE, |answer| answer.body),
         shape: answer.map_or(0, |answer| answer.shape),
-        input_bytes: asked.input_bytes,
         endpoint: asked.endpoint,
-        path: asked.path,
-        handle: asked.handle,
-        showing: asked.showing,
-        lines: asked.lines,
         says_nothing: false,
     }
+}
+
+fn details(asked: &ToolUse) -> CallDetails {
+    let ToolUse { input_bytes, path, handle, showing, lines, .. } = *asked;
+    CallDetails { input_bytes, path, handle, showing, lines }
 }

@@ -6,7 +6,7 @@ use rayon::prelude::*;
 
 use crate::base::order::{places, put_in_place};
 use crate::logs::corpus::SourceRows;
-use crate::logs::history::{Call, History};
+use crate::logs::history::{Call, CallDetails, History};
 use crate::logs::trace::put_behind;
 use crate::logs::values::CallBlocks;
 
@@ -15,17 +15,23 @@ pub(super) struct JoinedHistory {
     /// All but the calls.
     history: History,
     calls: Vec<Call>,
+    details: Vec<CallDetails>,
     /// Where the values of the calls stand, if somebody wants to know, and the place of each log there.
     blocks: Option<(CallBlocks, Vec<u32>)>,
 }
 
 impl JoinedHistory {
-    /// With room for all that so many families may come to, of so many rows of calls and messages: rows that grow are in memory
-    /// twice. Those of an only family are taken over as they stand.
-    pub(super) fn of(families: usize, [calls, messages]: [usize; 2], blocks: Option<(CallBlocks, Vec<u32>)>) -> Self {
-        let mut joined = Self { history: History::default(), calls: Vec::new(), blocks };
+    /// With room for all that so many families may come to, of so many rows of calls, details of calls and messages: rows that
+    /// grow are in memory twice. Those of an only family are taken over as they stand.
+    pub(super) fn of(
+        families: usize,
+        [calls, details, messages]: [usize; 3],
+        blocks: Option<(CallBlocks, Vec<u32>)>,
+    ) -> Self {
+        let mut joined = Self { history: History::default(), calls: Vec::new(), details: Vec::new(), blocks };
         if families != 1 {
             joined.calls.reserve_exact(calls);
+            joined.details.reserve_exact(details);
             joined.history.messages.reserve_exact(messages);
         }
         joined
@@ -59,6 +65,7 @@ impl JoinedHistory {
             times.iter_mut().for_each(|(session, _)| *session += sessions);
         }
         put_behind(&mut self.calls, std::mem::take(of_part));
+        put_behind(&mut self.details, std::mem::take(Arc::make_mut(&mut part.details)));
         history.sessions.append(&mut part.sessions);
         history.chains.append(&mut part.chains);
         put_behind(&mut history.messages, part.messages);
@@ -71,7 +78,7 @@ impl JoinedHistory {
 
     /// Brings everything into the order of a history: sessions by id, and with each its chains and their calls.
     pub(super) fn finish(self) -> (History, Option<CallBlocks>) {
-        let Self { mut history, mut calls, blocks } = self;
+        let Self { mut history, mut calls, mut details, blocks } = self;
         let sessions = places(history.sessions.len(), |&session| history.sessions[session as usize].id);
         history.chains.iter_mut().for_each(|chain| chain.session = sessions[chain.session as usize]);
         let chains = places(history.chains.len(), |&chain| history.chains[chain as usize].session);
@@ -98,12 +105,15 @@ impl JoinedHistory {
             blocks.reorder(&calls_to);
             blocks
         });
+        if !details.is_empty() {
+            put_in_place(&mut details, calls_to.clone());
+        }
         put_in_place(&mut calls, calls_to);
         let mut end = 0;
         for chain in &mut history.chains {
             chain.calls = end..end + chain.calls.len();
             end = chain.calls.end;
         }
-        (History { calls: calls.into(), ..history }, blocks)
+        (History { calls: calls.into(), details: details.into(), ..history }, blocks)
     }
 }

@@ -14,6 +14,7 @@ mod messages;
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use rayon::prelude::*;
 
@@ -64,7 +65,7 @@ pub fn assemble_families(
 pub struct Kept {
     /// Where the values of each call stand.
     pub blocks: bool,
-    /// Of messages what they add up to, and none of them.
+    /// Of messages what they add up to, and none of them; no details of calls either.
     pub sums_messages: bool,
 }
 
@@ -83,8 +84,8 @@ impl Assembly {
     pub fn begin(corpus: &Corpus, (families, [calls, messages]): (usize, [usize; 2]), kept: Kept) -> Self {
         let (places, logs): (Vec<usize>, Vec<&SourceRows>) = logs(corpus).into_iter().unzip();
         let blocks = kept.blocks.then(|| CallBlocks::without_calls(&logs));
-        let messages = if kept.sums_messages { 0 } else { messages };
-        let joined = JoinedHistory::of(families, [calls, messages], blocks);
+        let rows = if kept.sums_messages { [calls, 0, 0] } else { [calls, calls, messages] };
+        let joined = JoinedHistory::of(families, rows, blocks);
         let logs = places.into_iter().map(|place| (place, FileStanding::default())).collect();
         Self { joined, logs, sums_messages: kept.sums_messages, gone: 0 }
     }
@@ -105,6 +106,7 @@ impl Assembly {
             }
             if self.sums_messages {
                 history.sum_messages();
+                history.details = Arc::default();
             }
             self.joined.add(history);
             if self.gone > CALLS_AT_ONCE {
