@@ -26,6 +26,7 @@ use crate::frames::manifest::{LakeSegment, Manifest, StoredSource, Unusable};
 use crate::frames::new_facts::NewFacts;
 use crate::frames::new_table::NewTable;
 use crate::frames::new_timelines::NewTimelines;
+use crate::frames::new_values::{NewValues, ValueTables};
 use crate::frames::stored::{StoredTable, Unreadable};
 use crate::frames::tables::{TABLES, TaggedRows};
 use crate::frames::timelines::{Joined, PackedTimeline};
@@ -43,7 +44,7 @@ const SEGMENTS_MAX: usize = 8;
 /// Answers kept; a window that moves with the clock asks a new question every time.
 const MEMOS_MAX: usize = 16;
 /// Rows of a table that are laid out and compressed together: what is being written should not need much room besides.
-const GROUP_ROWS: usize = 1 << 12;
+pub(super) const GROUP_ROWS: usize = 1 << 12;
 /// Facts of so many bodies are read before memory between them is given back: to look for what is free takes its time.
 const FACTS_AT_ONCE: usize = 1 << 16;
 /// Every column of a table.
@@ -100,6 +101,8 @@ pub struct Update<'a> {
     pub timelines: Option<NewTimelines>,
     /// Facts of it that are on disk: [`News::facts`] are none then.
     pub facts: Option<NewFacts>,
+    /// Values of it that are on disk: [`News::values`] are none then.
+    pub values: Option<NewValues>,
 }
 
 /// What a run read.
@@ -275,6 +278,8 @@ impl Lake {
             }
         };
         self.each_batch(&live, &values::TABLES, &mut |table, batch| values::read(table, batch, names, &mut of))?;
+        // Of a file that stands in several batches there is room for more.
+        files.values_mut().for_each(ValueRows::shrink_to_fit);
         Ok(files)
     }
 
@@ -434,6 +439,12 @@ impl Lake {
         Some(NewTimelines::new(table, Arc::clone(&self.seal), stored))
     }
 
+    /// Takes values of what is read now, if these are the first rows: others may have to be merged with them.
+    pub fn begin_values(&self) -> Option<NewValues> {
+        let tables = [self.new_table()?, self.new_table().filter(|_| self.manifest.segments.is_empty())?];
+        Some(NewValues::new(tables, Arc::clone(&self.seal)))
+    }
+
     /// Takes facts of what is read now. None where there are many segments: then they are merged with what is read
     /// ([`Lake::commit`]); and none where nothing can be written.
     pub fn begin_facts(&self, maker: Id) -> Option<NewFacts> {
@@ -457,7 +468,15 @@ impl Lake {
         }
         let timelines = update.timelines.take().filter(|some| !some.is_empty());
         let facts = update.facts.take().and_then(|facts| Some((facts.maker, facts.into_tables()?)));
-        let own_tables = facts.iter().flat_map(|(_, tables)| tables).chain(timelines.iter().map(|some| &some.table));
+        let mut values = match (update.values.take(), &update.news) {
+            (Some(values), Some(news)) => {
+                let ended = values.into_tables(news.value_names);
+                Some(ended.map_err(|cause| not_written(&self.segment(self.manifest.next_segment, "given"), &*cause))?)
+            }
+            _ => None,
+        };
+        let own_tables = facts.iter().flat_map(|(_, tables)| tables).chain(values.iter().flatten());
+        let own_tables = own_tables.chain(timelines.iter().map(|some| &some.table));
         let own: Vec<PathBuf> = own_tables.map(|table| table.path.clone()).collect();
         self.write(waiting, &own, |base, next| {
             if base.stamp != self.stamp {
@@ -466,7 +485,7 @@ impl Lake {
             next.sources.clone_from(update.sources);
             next.next_source = update.next_source;
             if let Some(news) = &update.news {
-                base.add_rows(next, news)?;
+                base.add_rows(next, news, values.take())?;
                 base.add_facts(next, news)?;
             }
             if let Some((maker, tables)) = facts {
@@ -554,7 +573,8 @@ impl Lake {
         Ok(lake)
     }
 
-    fn add_rows(&self, next: &mut Manifest, news: &News<'_>) -> Result<(), Trouble> {
+    /// Writes new rows, or all where segments are merged; `on_disk` are new values, where they were written before.
+    fn add_rows(&self, next: &mut Manifest, news: &News<'_>, on_disk: Option<ValueTables>) -> Result<(), Trouble> {
         let live: u64 = news.all.iter().map(|(_, rows)| row_count(rows)).sum();
         let fresh: u64 = news.delta.iter().map(|(_, rows)| row_count(rows)).sum();
         let stored: u64 = next.segments.iter().map(|segment| segment.rows).sum();
@@ -580,7 +600,10 @@ impl Lake {
             true => values::batch(table, &values, &value_names, group(part)),
             false => tables::batch(table, files, news.names, group(part)),
         };
-        let tables = self.write_tables(number, &[&TABLES[..], &values::TABLES].concat(), &make)?;
+        let in_memory: &[&str] = if on_disk.is_some() { &[] } else { &values::TABLES };
+        let mut tables = self.write_tables(number, &[&TABLES[..], in_memory].concat(), &make)?;
+        let on_disk = values::TABLES.into_iter().zip(on_disk.into_iter().flatten());
+        tables.extend(self.placed(number, on_disk)?);
         let sources = files.iter().map(|(source, _)| *source).collect();
         next.segments.push(LakeSegment { number, tables, sources, rows, maker: Id::NONE });
         Ok(())
@@ -634,12 +657,21 @@ impl Lake {
         tables: impl IntoIterator<Item = (&'static str, NewTable)>,
     ) -> Result<(u32, BTreeMap<String, Id>), Trouble> {
         let number = next.take_segment();
+        Ok((number, self.placed(number, tables)?))
+    }
+
+    /// The same as a part of a segment.
+    fn placed(
+        &self,
+        number: u32,
+        tables: impl IntoIterator<Item = (&'static str, NewTable)>,
+    ) -> Result<BTreeMap<String, Id>, Trouble> {
         let placed = tables.into_iter().map(|(name, table)| {
             let path = self.segment(number, name);
             let sum = table.finish(&path).map_err(|cause| not_written(&path, &*cause))?;
             Ok((name.to_owned(), sum))
         });
-        Ok((number, placed.collect::<Result<_, _>>()?))
+        placed.collect()
     }
 
     /// What was memorised under a key, if it is whole.

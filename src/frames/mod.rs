@@ -20,6 +20,7 @@ pub mod manifest;
 pub mod new_facts;
 mod new_table;
 pub mod new_timelines;
+pub mod new_values;
 pub mod packed;
 mod sealed;
 mod stored;

@@ -24,6 +24,7 @@ use crate::frames::lake::{Lake, News, Trouble, Update};
 use crate::frames::manifest::{Maker, StoredSource};
 use crate::frames::new_facts::NewFacts;
 use crate::frames::new_timelines::NewTimelines;
+use crate::frames::new_values::NewValues;
 use crate::frames::tables::TABLES;
 use crate::frames::timelines::PackedTimeline;
 use crate::logs::discover::{Digest, LogFile, LogListing, digest, is_disturbed};
@@ -252,9 +253,9 @@ fn told_of_lost(scope: &SyncScope<'_>, before: &Lake, after: &Lake) -> Option<St
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Writes {
     Nothing,
-    /// Facts stay in memory until all is read: if the disk refuses them, they are there.
+    /// Facts and values stay in memory until all is read: if the disk refuses them, they are there.
     AtTheEnd,
-    /// Facts go to disk while logs are read.
+    /// Facts and values go to disk while logs are read.
     AsItReads,
 }
 
@@ -309,8 +310,19 @@ struct WhatIsNew {
     delta: Vec<NewRows>,
     /// New facts; none where they are on disk.
     facts: Vec<BodyFacts>,
-    /// Timelines and facts that are on disk.
-    on_disk: (Option<NewTimelines>, Option<NewFacts>),
+    on_disk: OnDisk,
+}
+
+/// What is on disk of what was read.
+#[derive(Default)]
+struct OnDisk {
+    /// Who takes timelines, as long as the disk does.
+    timelines: Option<NewTimelines>,
+    facts: Option<NewFacts>,
+    /// Who takes values.
+    values: Option<NewValues>,
+    /// Whether the disk has refused some of those.
+    is_value_lost: bool,
 }
 
 impl Attempt<'_, '_> {
@@ -390,20 +402,26 @@ impl Attempt<'_, '_> {
         let analysis = AnalysisPool::new(tier, scope.params, counted.map(|(body, _)| *body)).with_taker(taker);
         let timelines = lake.filter(|_| scope.timeline_maker_of.is_some()).and_then(Lake::begin_timelines);
         let is_lost = || new_facts.as_ref().is_some_and(NewFacts::is_refused);
-        let joined = Joined { scope, tier, stored, loaded, known, delta: Vec::new(), timelines };
-        let (delta, timelines) = joined.read(self.plans, &analysis, &is_lost);
+        let values = lake.filter(|_| self.writes == Writes::AsItReads).and_then(Lake::begin_values);
+        let on_disk = OnDisk { timelines, values, ..OnDisk::default() };
+        let joined = Joined { scope, tier, stored, loaded, known, delta: Vec::new(), on_disk };
+        let (delta, on_disk) = joined.read(self.plans, &analysis, &is_lost);
         let mut facts = analysis.finish();
         if new_facts.as_ref().is_some_and(|taker| !taker.is_empty()) {
             take(&std::mem::take(&mut facts));
         }
-        if is_lost() {
+        if is_lost() || on_disk.is_value_lost {
             return Err(Trouble::LetGo);
         }
         if self.want.only_quoted && self.lake.is_none() {
             scope.pool.install(|| keep_quoted(&mut facts));
             allocator::give_back_small_blocks();
         }
-        Ok(WhatIsNew { delta, facts, on_disk: (timelines, new_facts.filter(|taker| !taker.is_empty())) })
+        Ok(WhatIsNew {
+            delta,
+            facts,
+            on_disk: OnDisk { facts: new_facts.filter(|taker| !taker.is_empty()), ..on_disk },
+        })
     }
 
     /// Writes what is new into the lake, if that may be; says whether the lake holds all that is known, and gives the facts
@@ -457,11 +475,11 @@ fn write(
         value_names: &loaded.value_names,
     };
     let news = (!delta.is_empty() || !facts.is_empty()).then_some(news);
-    let (timelines, on_disk) = std::mem::take(on_disk);
+    let OnDisk { timelines, facts: new_facts, values, .. } = std::mem::take(on_disk);
     let has_timelines = timelines.as_ref().is_some_and(|some| !some.is_empty());
-    let lets_go = on_disk.is_some();
+    let lets_go = new_facts.is_some() || values.is_some();
     let (sources, next_source) = (&stored.sources, stored.next_source);
-    let mut update = Update { sources, next_source, news, timelines, facts: on_disk };
+    let mut update = Update { sources, next_source, news, timelines, facts: new_facts, values };
     let mut commit = || scope.pool.install(|| lake.commit(&mut update, scope.waiting));
     let mut committed = commit();
     if let (Err(Trouble::Failed(_)), true) = (&committed, lets_go) {
@@ -681,19 +699,18 @@ struct Joined<'j, 's> {
     loaded: &'j mut Loaded,
     known: &'j mut UpToDate,
     delta: Vec<NewRows>,
-    /// Who takes timelines, as long as the disk does.
-    timelines: Option<NewTimelines>,
+    on_disk: OnDisk,
 }
 
 impl Joined<'_, '_> {
-    /// Reads what the plans ask for and joins it to what is known; returns the new rows by source, and new timelines.
+    /// Reads what the plans ask for and joins it to what is known; returns the new rows by source, and what went to disk.
     /// Ends early, and then in vain, once something was lost.
     fn read(
         mut self,
         plans: &[FilePlan<'_>],
         analysis: &AnalysisPool<'_>,
         is_lost: &dyn Fn() -> bool,
-    ) -> (Vec<NewRows>, Option<NewTimelines>) {
+    ) -> (Vec<NewRows>, OnDisk) {
         let scope = self.scope;
         let jobs: Vec<Job<'_>> = plans.iter().filter_map(FilePlan::job).collect();
         let progress = ProgressLine::new(jobs.iter().map(|job| job.to - job.from).sum(), scope.progress);
@@ -709,11 +726,11 @@ impl Joined<'_, '_> {
                     break;
                 }
             }
-            if is_lost() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+            if is_lost() || self.on_disk.is_value_lost { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         };
         read::read_all(&jobs, guide, scope.pool, &|bytes| progress.advance(bytes), &mut take);
         left.for_each(|plan| self.settle(plan, None));
-        (self.delta, self.timelines)
+        (self.delta, self.on_disk)
     }
 
     /// Joins a file, with what was read of it.
@@ -747,7 +764,7 @@ impl Joined<'_, '_> {
     fn put_away(&mut self, plan: &FilePlan<'_>, source: &StoredSource, rows: Vec<u8>) {
         // What changed under the reader is read again by the next run.
         let stands = source.content.is_some() && !source.counters.is_of_sidecar();
-        let taker = self.timelines.as_mut().filter(|taker| stands && !taker.is_stored(source.timeline()));
+        let taker = self.on_disk.timelines.as_mut().filter(|taker| stands && !taker.is_stored(source.timeline()));
         let (Some(taker), Some(maker_of)) = (taker, self.scope.timeline_maker_of) else {
             self.loaded.timelines.insert(source.number, rows);
             return;
@@ -755,7 +772,7 @@ impl Joined<'_, '_> {
         let (bytes, words, rows) = (source.bytes, maker_of(&plan.file.path), Cow::Owned(rows));
         // Whoever asks for them reads the logs again, and is told if the disk refuses once more.
         if taker.add(PackedTimeline { source: source.timeline(), bytes, words, rows }).is_err() {
-            self.timelines = None;
+            self.on_disk.timelines = None;
         }
     }
 
@@ -784,6 +801,10 @@ impl Joined<'_, '_> {
         }
         let rows = self.take_over(plan, reading, source);
         self.delta.push((source.number, rows));
+        if let Some(taker) = &mut self.on_disk.values {
+            let values = self.loaded.values.remove(&source.number).unwrap_or_default();
+            self.on_disk.is_value_lost |= taker.add(source.number, values, &self.loaded.value_names).is_err();
+        }
     }
 
     /// Joins a reading to the rows of its source; returns what is new of them, if not all is.

@@ -143,6 +143,13 @@ impl ValueRows {
         put_behind(&mut self.given, later.given);
     }
 
+    /// Gives back the room into which nothing came.
+    pub fn shrink_to_fit(&mut self) {
+        self.lists.shrink_to_fit();
+        self.listed.shrink_to_fit();
+        self.given.shrink_to_fit();
+    }
+
     /// Drops the lists of answers that are not kept for the tool that answered. Whether it was known when an answer was
     /// read depends on how the file was cut, so this is done whenever more of the file is known.
     pub fn drop_lists(&mut self, calls: &[CallRow], is_dropped: impl Fn(Sym, &List) -> bool) {

@@ -190,7 +190,10 @@ fn a_hash_that_is_cut_between_rows_comes_back() {
     let lake = Lake::open(&dir.path().join("lake")).unwrap();
     let sources = BTreeMap::from([(stored.key, stored.clone())]);
     let lake = lake
-        .commit(&mut Update { sources: &sources, next_source: 2, news: None, timelines: None, facts: None }, &|| ())
+        .commit(
+            &mut Update { sources: &sources, next_source: 2, news: None, timelines: None, facts: None, values: None },
+            &|| (),
+        )
         .unwrap();
     let lake = lake.commit_timelines(vec![(&stored, timeline)], &|| ()).unwrap();
     let read = lake.load_timelines(true, &|row| Some(row.rows.into_owned())).unwrap();

@@ -205,14 +205,23 @@ fn any_fault_while_bodies_are_studied_leaves_the_right_answer_or_a_message() {
     sweep_over(&lines_read, &["replay"]).expect(60);
 }
 
-/// Facts that went to disk are not in memory any more: logs are read once more for them, and only then.
 #[test]
 fn facts_that_the_disk_refuses_are_made_again() {
+    made_again_where_refused(lines_read("one", 30), &["replay"]);
+}
+
+#[test]
+fn values_that_the_disk_refuses_are_made_again() {
+    made_again_where_refused(session("one", 30), &["mine", "projections"]);
+}
+
+/// What went to disk is not in memory any more: logs are read once more for it, and only then.
+fn made_again_where_refused(log: String, arguments: &[&str]) {
     let home = Home::new();
-    home.write(LOG, lines_read("one", 30));
-    let expected = answer(&home, &["replay", "--no-lake"]).0;
+    home.write(LOG, log);
+    let expected = answer(&home, &[arguments, &["--no-lake"]].concat()).0;
     let opened = Fault::none(&home.path(LOG), WriteStep::Open);
-    assert_eq!(answer(&home, &["replay"]), (expected.clone(), false));
+    assert_eq!(answer(&home, arguments), (expected.clone(), false));
     let (opened_once, mut read_twice) = (opened.passed(), 0);
     drop(opened);
     for (step, error) in
@@ -222,7 +231,7 @@ fn facts_that_the_disk_refuses_are_made_again() {
             let _absent = fs::remove_dir_all(home.lake());
             let opened = Fault::none(&home.path(LOG), WriteStep::Open);
             let fault = Fault::new(&home.lake(), step, nth, lasts, error);
-            let found = answer(&home, &["replay"]).0;
+            let found = answer(&home, arguments).0;
             let (opened, has_struck) = (opened.passed(), fault.has_struck());
             drop(fault);
             if !has_struck {
@@ -233,7 +242,7 @@ fn facts_that_the_disk_refuses_are_made_again() {
             assert!(opened == opened_once || opened == opened_once + 1, "{place}, {opened_once} without a fault");
             read_twice += opened - opened_once;
             assert_eq!(unfinished(&home.lake()), [] as [PathBuf; 0], "{place}");
-            assert_eq!(answer(&home, &["replay"]).0, expected, "{place}: the next run");
+            assert_eq!(answer(&home, arguments).0, expected, "{place}: the next run");
         }
     }
     assert!(read_twice > 5, "{read_twice}");
@@ -307,6 +316,9 @@ fn rows_are_kept_where_timelines_are_not() {
     for (step, error) in [(WriteStep::Create, EACCES), (WriteStep::Write, ENOSPC), (WriteStep::Sync, EIO)] {
         for nth in 0.. {
             let home = Home::new();
+            // Of the first rows of a lake values go to disk as well, and if it refuses anything logs are read once more.
+            home.write(".claude/projects/-home-u-p/zero.jsonl", session("zero", 2));
+            home.json(&["ingest"]);
             home.write(LOG, session("one", 8));
             home.write(".claude/projects/-home-u-p/two.jsonl", session("two", 4));
             let fault = Fault::new(&home.path(""), step, nth, false, error);
@@ -647,7 +659,8 @@ fn a_run_that_was_overtaken_writes_nothing_of_its_own() {
     home.json(&["ingest"]);
     let mut sources = late.manifest.sources.clone();
     sources.clear();
-    let mut update = Update { sources: &sources, next_source: 9, news: None, timelines: None, facts: None };
+    let mut update =
+        Update { sources: &sources, next_source: 9, news: None, timelines: None, facts: None, values: None };
     assert_eq!(late.commit(&mut update, &|| ()).unwrap_err(), Trouble::Overtaken);
     assert_eq!(late.newer().unwrap().manifest.sources.len(), 1);
     assert_eq!(home.json(&["ingest"])["inputs"]["unchanged"], 1);
