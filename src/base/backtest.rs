@@ -16,7 +16,6 @@ use crate::base::stats::{Share, TargetFigure, TargetVerdict, wilson};
 
 /// The part of `rules/backtest.toml` that says where to cut and when to believe.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub struct BacktestNumbers {
     /// Sessions that must be known.
     pub known_min: usize,

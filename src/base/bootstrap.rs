@@ -12,7 +12,6 @@ use crate::base::significance::quantile_above;
 
 /// How it is drawn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Deserialize)]
-#[serde(deny_unknown_fields)]
 pub struct Resampling {
     /// Where the generator begins.
     pub seed: u64,

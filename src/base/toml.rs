@@ -1,4 +1,5 @@
-//! TOML as types: small, since it is compiled once for every type that is read. What does not fit is told with its line.
+//! TOML as types: small, since it is compiled once for every type that is read. What does not fit is told with its line. A key
+//! that a type has no field for is a mistake, unless the type is called [`PART`].
 
 use std::fmt;
 use std::ops::Range;
@@ -10,6 +11,9 @@ use serde::de::{
 };
 use serde::forward_to_deserialize_any;
 use toml_edit::{Document, Item, TableLike, Value};
+
+/// What serde knows a type by that takes a part of a table and leaves the rest: `#[serde(rename = "part")]`.
+const PART: &str = "part";
 
 /// Why a text does not fit.
 #[derive(Debug)]
@@ -158,11 +162,16 @@ impl<'de> Deserializer<'de> for Node<'_> {
 
     fn deserialize_struct<V: Visitor<'de>>(
         self,
-        _: &'static str,
-        _: &'static [&'static str],
+        name: &'static str,
+        fields: &'static [&'static str],
         visitor: V,
     ) -> Result<V::Value, TomlFault> {
-        self.deserialize_map(visitor)
+        match self {
+            Node::Table(table) if name != PART => {
+                visitor.visit_map(Members { fields: Some(fields), ..Members::of(table) })
+            }
+            _ => self.deserialize_map(visitor),
+        }
     }
 
     fn deserialize_seq<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, TomlFault> {
@@ -236,11 +245,13 @@ struct Members<'a> {
     rest: Box<dyn Iterator<Item = (&'a str, &'a Item)> + 'a>,
     /// The member whose key was read.
     open: Option<(Node<'a>, Option<Range<usize>>)>,
+    /// The only keys that there may be.
+    fields: Option<&'static [&'static str]>,
 }
 
 impl<'a> Members<'a> {
     fn of(table: &'a dyn TableLike) -> Self {
-        Self { table, rest: table.iter(), open: None }
+        Self { table, rest: table.iter(), open: None, fields: None }
     }
 
     /// The next key, with its place; its value waits.
@@ -257,6 +268,9 @@ impl<'de> MapAccess<'de> for Members<'_> {
 
     fn next_key_seed<S: DeserializeSeed<'de>>(&mut self, seed: S) -> Result<Option<S::Value>, TomlFault> {
         let Some((key, span)) = self.step() else { return Ok(None) };
+        if let Some(fields) = self.fields.filter(|fields| !fields.contains(&key)) {
+            return Err(TomlFault::unknown_field(key, fields).within(span));
+        }
         seed.deserialize(IntoDeserializer::<TomlFault>::into_deserializer(key))
             .map(Some)
             .map_err(|fault| fault.within(span))

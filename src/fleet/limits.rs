@@ -13,7 +13,6 @@ pub const SHEET: &str = "fleet.toml";
 
 /// What one person may add, on how many people a row stands, and how much of it counts at home.
 #[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub struct FleetLimits {
     /// Sessions of a person that count for a subject in a week.
     pub sessions_max: u64,
@@ -61,7 +60,6 @@ pub struct FleetLimits {
 
 /// A setting that is replayed for a pool.
 #[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub struct PooledSetting {
     /// The name under which its sums leave.
     pub name: String,

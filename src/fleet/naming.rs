@@ -19,6 +19,7 @@ pub const PLAIN: &str = "plain";
 
 /// The names in a file of annotations.
 #[derive(Deserialize)]
+#[serde(rename = "part")]
 struct AnnotatedTools {
     tools: BTreeMap<String, IgnoredAny>,
 }

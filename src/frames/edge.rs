@@ -142,7 +142,6 @@ pub struct Edge {
 
 /// What makes an edge significant.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub struct EdgeThresholds {
     /// False discovery rate.
     pub q_max: f64,

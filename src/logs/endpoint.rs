@@ -48,7 +48,6 @@ pub struct EndpointArguments<'a> {
 
 /// `rules/endpoints.toml` as it is written.
 #[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
 struct Lists {
     one_class: BTreeMap<String, Vec<String>>,
     class_per_word: BTreeMap<String, Vec<String>>,
@@ -63,7 +62,6 @@ struct Lists {
 
 /// How a program is called that runs another one.
 #[derive(Deserialize, Debug, Clone)]
-#[serde(deny_unknown_fields)]
 struct Options {
     /// Options whose value is the next word.
     with_value: BTreeSet<String>,
@@ -297,7 +295,6 @@ const NESTED_MAX: usize = 3;
 
 /// Who shows text of files.
 #[derive(Deserialize, Debug, Clone)]
-#[serde(deny_unknown_fields)]
 pub struct FileText {
     /// Tools that show numbered lines.
     row_tools: BTreeSet<String>,

@@ -13,7 +13,6 @@ const WORD_BYTES_MAX: usize = 16;
 
 /// `rules/projections.toml`.
 #[derive(Deserialize, Debug, Clone)]
-#[serde(deny_unknown_fields)]
 pub struct ValueRules {
     /// Text of an answer that is searched, in bytes.
     pub scan_bytes: usize,

@@ -9,7 +9,6 @@ use crate::base::names::means;
 
 /// Record types, tool classes and the standard phrases by which a result tells how its call ended.
 #[derive(Deserialize, Debug, Clone)]
-#[serde(deny_unknown_fields)]
 pub struct Vocabulary {
     /// Record types that Claude Code is known to write.
     pub known_types: BTreeSet<String>,
@@ -49,7 +48,6 @@ pub struct Vocabulary {
 
 /// Texts by which some tools say that there was nothing.
 #[derive(Deserialize, Debug, Clone)]
-#[serde(deny_unknown_fields)]
 pub struct EmptyAnswers {
     /// Tools; `*` at the end stands for anything.
     tools: Vec<String>,

@@ -316,7 +316,6 @@ impl FieldUse {
 
 /// The numbers of `rules/t2_fields.toml`.
 #[derive(Deserialize, Debug, Clone)]
-#[serde(deny_unknown_fields)]
 pub struct GroupNumbers {
     /// Responses in which a field was followed before it is judged.
     pub responses_min: u64,

@@ -123,7 +123,6 @@ pub enum PatternKind {
 
 /// A pattern.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub struct Pattern {
     /// Its number in Paper 3.
     pub number: u32,
@@ -151,7 +150,6 @@ pub struct Pattern {
 
 /// All patterns.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub struct Patterns {
     /// In the order of the paper.
     pub pattern: Vec<Pattern>,

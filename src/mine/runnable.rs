@@ -62,11 +62,13 @@ impl<'a> Arguments<'a> {
 }
 
 #[derive(Deserialize)]
+#[serde(rename = "part")]
 struct ToolCatalog {
     tool: Vec<Tool>,
 }
 
 #[derive(Deserialize)]
+#[serde(rename = "part")]
 struct Tool {
     name: String,
     /// First client version without this definition.
@@ -75,6 +77,7 @@ struct Tool {
 }
 
 #[derive(Deserialize, Default)]
+#[serde(rename = "part")]
 struct Schema {
     #[serde(default)]
     required: BTreeSet<String>,

@@ -239,7 +239,6 @@ fn interpolated(sorted: &[u32], share: f64) -> u64 {
 
 /// How calls are turned into tokens where nothing better is known.
 #[derive(Deserialize, Debug, Clone, PartialEq)]
-#[serde(deny_unknown_fields)]
 pub struct ToolUseRules {
     pub bytes_per_token: f64,
     /// Tools whose answer is a file, or lines of it.

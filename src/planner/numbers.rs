@@ -9,7 +9,6 @@ use crate::telemetry::effectiveness::CountedBy;
 
 /// All numbers of the planner; the file says where each comes from.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub struct PlannerThresholds {
     /// Worth of the value classes.
     pub class_scores: ClassScores,
@@ -41,7 +40,6 @@ impl PlannerThresholds {
 
 /// `[class_scores]`: worth before probability, 0 … 1.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub struct ClassScores {
     critical: f64,
     supporting: f64,
@@ -63,7 +61,6 @@ impl ClassScores {
 
 /// `[score]`
 #[derive(Debug, Clone, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub struct ScoreNumbers {
     /// Cap of the intent boost.
     pub boost_max: f64,
@@ -71,7 +68,6 @@ pub struct ScoreNumbers {
 
 /// `[candidates]`
 #[derive(Debug, Clone, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub struct CandidateNumbers {
     /// Probability below which a link is declined.
     pub probability_min: f64,
@@ -79,7 +75,6 @@ pub struct CandidateNumbers {
 
 /// `[published]`
 #[derive(Debug, Clone, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub struct PublishedNumbers {
     pub bytes_per_token: u32,
     /// Calls that it looks back on.
@@ -92,7 +87,6 @@ pub struct PublishedNumbers {
 
 /// `[exact]`
 #[derive(Debug, Clone, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub struct ExactNumbers {
     /// Largest set for which the optimum is searched.
     pub items_max: usize,
@@ -100,7 +94,6 @@ pub struct ExactNumbers {
 
 /// `[projection]`
 #[derive(Debug, Clone, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub struct ProjectionNumbers {
     /// Arguments per link.
     pub arguments_max: usize,
@@ -128,7 +121,6 @@ impl ProjectionNumbers {
 
 /// `[[projection.pairs]]`
 #[derive(Debug, Clone, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub struct ProjectionPair {
     /// The tool that answered.
     pub from: String,
@@ -163,7 +155,6 @@ impl AnswerList {
 
 /// `[race]`
 #[derive(Debug, Clone, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub struct RaceNumbers {
     /// Calls to one host at a time.
     pub per_host_max: u32,
@@ -173,7 +164,6 @@ pub struct RaceNumbers {
 
 /// `[fail_fast]`
 #[derive(Debug, Clone, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub struct FailFastNumbers {
     /// Text of at most so many bytes counts as empty.
     pub empty_bytes_max: u64,
@@ -190,7 +180,6 @@ impl FailFastNumbers {
 
 /// `[texts]`
 #[derive(Debug, Clone, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub struct TextNumbers {
     /// Characters of an argument that a hint shows.
     pub argument_chars_max: usize,
@@ -198,7 +187,6 @@ pub struct TextNumbers {
 
 /// `[judge]`
 #[derive(Debug, Clone, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub struct JudgeNumbers {
     /// Calls behind an answer within which a call must begin, in the first column: fewer than that were made in later
     /// messages than that of the answer and before its own, so that no message is cut apart.
@@ -220,7 +208,6 @@ pub struct JudgeNumbers {
 
 /// `[backtest]`
 #[derive(Debug, Clone, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub struct PlannerBacktestNumbers {
     /// Share of the sessions that is learned from.
     pub train_share: f64,
@@ -228,7 +215,6 @@ pub struct PlannerBacktestNumbers {
 
 /// `[targets]`: shares of 1.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub struct Targets {
     /// Prefetches that are asked for, at least.
     pub hit_min: f64,

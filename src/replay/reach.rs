@@ -8,7 +8,6 @@ use crate::base::names::means;
 
 /// A place on the way from tools to the model.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub struct Reach {
     /// Short name for options and programs.
     pub id: String,
@@ -64,7 +63,6 @@ pub fn worth_percent_min(data: &Data) -> Result<f64> {
 }
 
 #[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
 struct ReachRules {
     worth_percent_min: f64,
     reach: Vec<Reach>,

@@ -230,7 +230,6 @@ pub struct PublishedClaim {
 
 /// Published figures about other logs.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub struct PaperClaim {
     /// Where they stand.
     pub source: String,
@@ -246,7 +245,6 @@ pub fn paper_claim(data: &Data) -> Result<PaperClaim> {
 }
 
 #[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
 struct Claims {
     paper_2: PaperClaim,
 }

@@ -22,7 +22,6 @@ pub static RULE: Rule = Rule {
 };
 
 #[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
 struct Thresholds {
     responses_min: f64,
     text_share_min: f64,

@@ -28,7 +28,6 @@ pub static RULE: Rule = Rule {
 };
 
 #[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
 struct Thresholds {
     share_min: f64,
     messages_min: u64,
@@ -217,14 +216,12 @@ pub fn families(data: &Data) -> Result<Vec<ModelFamily>> {
 }
 
 #[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
 struct Families {
     model: Vec<ModelFamily>,
 }
 
 /// A model family as a variant of the LLM profile axis.
 #[derive(Deserialize, Debug, Clone, PartialEq)]
-#[serde(deny_unknown_fields)]
 pub struct ModelFamily {
     /// Name of the variant, in the published spelling.
     pub variant: String,

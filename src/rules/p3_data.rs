@@ -31,7 +31,6 @@ pub static RULE: Rule = Rule {
 };
 
 #[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
 struct Thresholds {
     answers_min: u64,
     shape_share_min: f64,

@@ -26,7 +26,6 @@ pub static RULE: Rule = Rule {
 };
 
 #[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
 struct Thresholds {
     increments_min: u64,
     sessions_min: u64,

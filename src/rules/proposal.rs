@@ -213,13 +213,11 @@ pub struct KeyOwners {
 }
 
 #[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
 struct PrecedenceFile {
     key: Vec<Row>,
 }
 
 #[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
 struct Row {
     /// Keys in which `*` stands for one part.
     keys: Vec<String>,

@@ -23,7 +23,6 @@ pub static RULE: Rule = Rule {
 };
 
 #[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
 struct Thresholds {
     calls_min: f64,
     rate_on_min: f64,

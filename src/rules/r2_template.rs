@@ -30,7 +30,6 @@ const DEEP: &str = "pipeline_deep_mckp";
 const DIFF: &str = "mr_diff_fence";
 
 #[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
 struct Thresholds {
     calls_min: f64,
     columns_min: f64,

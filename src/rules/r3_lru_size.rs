@@ -23,7 +23,6 @@ pub static RULE: Rule = Rule {
 };
 
 #[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
 struct Thresholds {
     events_min: u64,
     compaction_rate_max: f64,

@@ -24,7 +24,6 @@ pub static RULE: Rule = Rule {
 const STAND_IN: &str = "default";
 
 #[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
 struct Thresholds {
     nested_min: u64,
     depth_p95_min: u64,

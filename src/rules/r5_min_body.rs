@@ -20,7 +20,6 @@ pub static RULE: Rule = Rule {
 };
 
 #[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
 struct Thresholds {
     events_min: u64,
     bytes_min: u32,

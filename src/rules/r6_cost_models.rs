@@ -30,7 +30,6 @@ pub static RULE: Rule = Rule {
 };
 
 #[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
 struct Thresholds {
     calls_min: f64,
     predictions_min: u64,

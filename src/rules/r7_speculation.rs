@@ -23,7 +23,6 @@ pub static RULE: Rule = Rule {
 };
 
 #[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
 struct Thresholds {
     prefetches_min: u64,
     tool_share_min: f64,

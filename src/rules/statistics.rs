@@ -27,7 +27,6 @@ pub const LARGEST: &str = "largest sizes";
 
 /// `rules/backtest.toml`.
 #[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
 struct BacktestThresholds {
     known_min: usize,
     later_min: usize,
@@ -41,7 +40,6 @@ struct BacktestThresholds {
 
 /// How effects are predicted and held against what came.
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub struct Effects {
     /// Weeks that a forecast is about.
     horizon_weeks: i64,

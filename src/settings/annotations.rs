@@ -15,7 +15,6 @@ pub struct Annotations {
 }
 
 #[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
 struct AnnotationFile {
     provider: Option<String>,
     #[serde(default)]

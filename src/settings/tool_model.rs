@@ -50,7 +50,7 @@ impl SideEffectClass {
 
 /// A named group of response fields with a common value.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(default)]
+#[serde(default, rename = "part")]
 pub struct FieldGroup {
     /// Field names; empty means all the rest.
     pub fields: Vec<String>,
@@ -68,7 +68,7 @@ impl Default for FieldGroup {
 
 /// What a call costs.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(default)]
+#[serde(default, rename = "part")]
 pub struct CostModel {
     /// Median response size in KiB (1,024 bytes of UTF-8).
     pub typical_kb: f64,
@@ -94,6 +94,7 @@ impl Default for CostModel {
 
 /// A tool that tends to come next.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename = "part")]
 pub struct FollowUp {
     /// Live tool name.
     pub tool: String,
@@ -115,7 +116,7 @@ fn half() -> f64 {
 /// The value model of one tool, its keys in the order in which they are written. An empty table equals the default (critical,
 /// 1 KiB, indeterminate).
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-#[serde(default)]
+#[serde(default, rename = "part")]
 pub struct ToolModel {
     /// How much an answer matters.
     pub value_class: ValueClass,

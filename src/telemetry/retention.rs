@@ -94,7 +94,6 @@ pub fn sift(text: &[u8], limits: RetentionLimits) -> Sifted {
 
 /// What is assumed about telemetry where it does not say.
 #[derive(Deserialize, Debug, Clone, PartialEq)]
-#[serde(deny_unknown_fields)]
 pub struct TelemetryRules {
     /// Days that raw events are kept.
     pub events_days: u32,

@@ -8,6 +8,7 @@ use serde_json::json;
 
 use crate::base::data::{Data, fitting};
 use crate::base::id::work;
+use crate::base::toml;
 use crate::logs::timeline::requests::{BlockKind, NONE, SegmentCause, Timeline, Trigger};
 use crate::tests::timeline_builder::{Story, change_word};
 use crate::whatif::catalog::read::Spec;
@@ -50,10 +51,11 @@ fn knobs_with(sets: &str) -> Result<Params, String> {
         sheet["params"][key] = value.clone();
     }
     #[derive(serde::Deserialize)]
+    #[serde(rename = "part")]
     struct Sheet {
         params: Params,
     }
-    toml_edit::de::from_str::<Sheet>(&sheet.to_string()).map(|sheet| sheet.params).map_err(|cause| cause.to_string())
+    toml::parsed::<Sheet>(&sheet.to_string()).map(|sheet| sheet.params).map_err(|cause| cause.message)
 }
 
 fn rules() -> Rules {

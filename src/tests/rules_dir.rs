@@ -4,8 +4,11 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
+use serde::Deserialize;
+
 use super::harness::{Home, session};
 use crate::base::data::Data;
+use crate::base::toml::{TomlFault, parsed};
 use crate::shell::arguments::Exit;
 
 fn home() -> Home {
@@ -221,4 +224,33 @@ fn a_data_file_with_a_name_that_nobody_reads_is_told_of() {
         assert!(told.err.contains(&format!("note: {name}: no data file is called so")), "{}", told.err);
     }
     assert_eq!(told.err.matches("no data file").count(), 2, "{}", told.err);
+}
+
+#[test]
+fn a_key_that_nobody_reads_is_a_fault_with_its_line_unless_the_type_takes_a_part() {
+    #[derive(Debug, Deserialize)]
+    struct Whole {
+        inner: Inner,
+    }
+    #[derive(Debug, Deserialize)]
+    struct Inner {
+        a: u32,
+        #[serde(default, rename = "c")]
+        b: u32,
+    }
+    #[derive(Debug, Deserialize)]
+    #[serde(rename = "part")]
+    struct Part {
+        inner: Inner,
+    }
+    let told = |fault: TomlFault| (fault.line, fault.message);
+    let fits = "[inner]\na = 1\nc = 2\n";
+    let inner = parsed::<Whole>(fits).unwrap().inner;
+    assert_eq!((inner.a, inner.b), (1, 2));
+    let unknown = (3, "unknown field `b`, expected `a` or `c`".to_owned());
+    assert_eq!(parsed::<Whole>("[inner]\na = 1\nb = 2\n").map_err(told).unwrap_err(), unknown);
+    let above = (1, "unknown field `outer`, expected `inner`".to_owned());
+    assert_eq!(parsed::<Whole>(&format!("outer = 1\n{fits}")).map_err(told).unwrap_err(), above);
+    assert_eq!(parsed::<Part>(&format!("outer = 1\n{fits}")).unwrap().inner.a, 1);
+    assert_eq!(parsed::<Part>("[inner]\na = 1\nb = 2\n").map_err(told).unwrap_err(), unknown);
 }

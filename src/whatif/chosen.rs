@@ -148,13 +148,11 @@ pub struct StackRow {
 }
 
 #[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
 struct AllRows {
     row: Vec<AllRow>,
 }
 
 #[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
 struct AllRow {
     policy: String,
     name: Option<String>,

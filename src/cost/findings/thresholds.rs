@@ -12,7 +12,6 @@ use crate::whatif::prompt_cache::params::CacheLifetime;
 
 /// The sheet.
 #[derive(Clone, PartialEq, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub struct FindingThresholds {
     /// Most findings of a page.
     pub findings_max: usize,
@@ -64,7 +63,6 @@ pub struct FindingThresholds {
 
 /// Contexts that grow too far.
 #[derive(Clone, PartialEq, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub struct GrownContexts {
     pub id: String,
     /// The rule of `tune claude-settings` that owns the levers to be set.
@@ -79,7 +77,6 @@ pub struct GrownContexts {
 
 /// A lifetime of the prompt cache that pays.
 #[derive(Clone, PartialEq, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub struct CacheFinding {
     pub id: String,
     pub of: ThreadKind,
@@ -99,7 +96,6 @@ pub enum ThreadKind {
 
 /// Results of tools that are longer than need be.
 #[derive(Clone, PartialEq, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub struct LongResult {
     pub id: String,
     pub of: ResultOf,
@@ -121,7 +117,6 @@ pub enum ResultOf {
 
 /// Cache misses of one cause.
 #[derive(Clone, PartialEq, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub struct Miss {
     pub cause: Cause,
     /// Its name in the finding's, if the logs' own word for it says nothing.
@@ -159,7 +154,6 @@ impl ThreadKind {
 
 /// Images and documents.
 #[derive(Clone, PartialEq, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub struct Images {
     pub id: String,
     pub what: String,
@@ -169,7 +163,6 @@ pub struct Images {
 
 /// MCP servers that nobody calls.
 #[derive(Clone, PartialEq, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub struct Servers {
     pub id: String,
     pub what: String,
@@ -183,7 +176,6 @@ pub struct Servers {
 
 /// Hooks.
 #[derive(Clone, PartialEq, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub struct Hooks {
     pub id: String,
     pub what: String,
@@ -195,7 +187,6 @@ pub struct Hooks {
 
 /// Subagents on expensive models.
 #[derive(Clone, PartialEq, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub struct Subagents {
     pub id: String,
     pub what: String,
@@ -212,7 +203,6 @@ pub struct Subagents {
 
 /// Client versions that lose the cache more often than newer ones.
 #[derive(Clone, PartialEq, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub struct OldVersions {
     pub id: String,
     pub what: String,
@@ -227,7 +217,6 @@ pub struct OldVersions {
 
 /// Parts of contexts that need not be there.
 #[derive(Clone, PartialEq, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub struct ContextPart {
     pub id: String,
     pub of: PartOf,
@@ -258,7 +247,6 @@ impl PartOf {
 
 /// Something that people try.
 #[derive(Clone, PartialEq, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub struct TriedSetting {
     pub policy: String,
     pub set: Vec<String>,

@@ -256,7 +256,6 @@ pub fn is_deep(id: &str) -> bool {
 
 /// How bodies are written in other ways.
 #[derive(Deserialize, Debug, Clone, Copy, PartialEq, Eq)]
-#[serde(deny_unknown_fields)]
 pub struct FormatRules {
     /// See [`Params::numbered_every`].
     pub numbered_every: usize,

@@ -7,7 +7,6 @@ use serde::Deserialize;
 
 /// `rules/timeline.toml`.
 #[derive(Deserialize, Debug, Clone)]
-#[serde(deny_unknown_fields)]
 pub struct TimelineRules {
     /// A context that shrinks by more tokens than this begins a segment.
     pub shrink_tokens_min: u64,
@@ -50,7 +49,6 @@ pub struct TimelineRules {
 
 /// The table `[hooks]`.
 #[derive(Deserialize, Debug, Clone)]
-#[serde(deny_unknown_fields)]
 pub struct HookRules {
     /// Attachments that tell of one run of a hook.
     pub attachments: Vec<String>,
@@ -66,7 +64,6 @@ pub struct HookRules {
 
 /// The table `[references]`.
 #[derive(Deserialize, Debug, Clone)]
-#[serde(deny_unknown_fields)]
 pub struct ReferenceRules {
     /// Tools that replace text of a file.
     pub edit_tools: Vec<String>,
@@ -90,7 +87,6 @@ pub struct ReferenceRules {
 
 /// The table `[identifiers]`.
 #[derive(Deserialize, Debug, Clone)]
-#[serde(deny_unknown_fields)]
 pub struct IdentifierRules {
     /// Shortest identifier, in bytes.
     pub bytes_min: usize,
@@ -106,7 +102,6 @@ pub struct IdentifierRules {
 
 /// The table `[fields]`.
 #[derive(Deserialize, Debug, Clone)]
-#[serde(deny_unknown_fields)]
 pub struct FieldRules {
     /// Tools in whose answers the keys of JSON are data.
     pub data_tools: Vec<String>,

@@ -20,7 +20,6 @@ use crate::mine::shuffled::LaggedTools;
 
 /// How bounds are made: `[follow_ups]` of `rules/backtest.toml`.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub struct BoundNumbers {
     /// Share of the bounds that hold.
     pub promise: f64,
@@ -36,7 +35,6 @@ pub struct BoundNumbers {
 
 /// Which follow-ups become links: the thresholds of rule T1 (`rules/t1_tools.toml`).
 #[derive(Clone, Debug, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub struct LinkNumbers {
     /// Answers of a tool before its sizes and latencies are taken.
     pub calls_min: u64,

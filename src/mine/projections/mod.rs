@@ -27,7 +27,6 @@ use crate::report::table::{Table, TableBuilder};
 
 /// `rules/mined_projections.toml`.
 #[derive(Deserialize, Debug, Clone)]
-#[serde(deny_unknown_fields)]
 pub struct Thresholds {
     steps_max: u32,
     hits_min: u64,

@@ -17,18 +17,19 @@ pub struct Selectivity {
 }
 
 #[derive(Serialize, Deserialize, Default)]
-#[serde(default)]
+#[serde(default, rename = "part")]
 struct Outer {
     enrichment: Inner,
 }
 
 #[derive(Serialize, Deserialize, Default)]
-#[serde(default)]
+#[serde(default, rename = "part")]
 struct Inner {
     selectivity: Section,
 }
 
 #[derive(Serialize, Deserialize, Default)]
+#[serde(rename = "part")]
 struct Section {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     threshold: Option<f64>,
@@ -38,6 +39,7 @@ struct Section {
 
 /// One cell. A feature that is not there is not told apart.
 #[derive(Serialize, Deserialize)]
+#[serde(rename = "part")]
 struct Row {
     after: String,
     tool: String,

@@ -29,7 +29,6 @@ pub const SHEET: &str = "selectivity.toml";
 
 /// The numbers of `rules/selectivity.toml`; the file says where each comes from.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub struct SelectivityThresholds {
     /// What is told apart, the weightiest first.
     pub features: Vec<Feature>,

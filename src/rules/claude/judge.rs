@@ -24,7 +24,6 @@ use crate::whatif::sim::cost::Cost;
 
 /// The numbers of a rule whose lever is simulated.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub struct Thresholds {
     /// Least sessions to choose on, and to judge on.
     pub sessions_min: u64,

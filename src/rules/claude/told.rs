@@ -83,13 +83,11 @@ fn resolved(facts: &SettingsFacts<'_>, lever: &str) -> Result<Option<Value>> {
 }
 
 #[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
 struct Sessions {
     sessions_min: u64,
 }
 
 #[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
 struct UnusedServers {
     sessions_min: u64,
     tool_search: ToolSearch,
@@ -97,7 +95,6 @@ struct UnusedServers {
 
 /// What keeps the client from searching for tools by itself.
 #[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
 struct ToolSearch {
     /// The variable with the address of the API, and the host that it has without one.
     address: String,
@@ -231,7 +228,6 @@ pub static S7: ClaudeRule = ClaudeRule {
 };
 
 #[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
 struct OfBill {
     of_bill_percent_min: f64,
 }
@@ -278,7 +274,6 @@ pub static S8: ClaudeRule = ClaudeRule {
 };
 
 #[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
 struct Days {
     days_min: i64,
 }

@@ -27,7 +27,6 @@ pub const SHEET: &str = "search.toml";
 
 /// The sheet `rules/search.toml`, which explains its numbers.
 #[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub struct SearchThresholds {
     blocks: usize,
     train_blocks: usize,

@@ -23,7 +23,6 @@ const ENDPOINT: &str = "<endpoint>";
 
 /// A key and the values that are tried.
 #[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub struct SearchKey {
     key: String,
     values: Values,

@@ -19,7 +19,6 @@ pub struct Levers(Vec<Lever>);
 
 /// One thing that can be set.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub struct Lever {
     /// Its name: a key of the settings (dots between parts, `*` for a model), or a variable.
     pub name: String,
@@ -157,7 +156,6 @@ pub enum LeverUse<'l> {
 }
 
 #[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
 struct LeverFile {
     lever: Vec<Lever>,
 }

@@ -36,7 +36,6 @@ use crate::whatif::workload::Workload;
 
 /// What the user may set.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub struct Params {
     /// What becomes of calls to tools without a schema.
     pub no_schema_mode: NoSchemaMode,
@@ -74,6 +73,7 @@ impl NoSchemaMode {
 
 /// Constants of the policy (`rules/policies/arg_check.toml` beside its parameters).
 #[derive(Clone, PartialEq, Eq, Debug, Deserialize)]
+#[serde(rename = "part")]
 pub struct Rules {
     /// How the client logs what it could not parse.
     pub client: ClientRules,
@@ -82,7 +82,6 @@ pub struct Rules {
 
 /// See [`Rules`].
 #[derive(Clone, PartialEq, Eq, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub struct ClientRules {
     /// Only key of an input that was no JSON.
     pub unparsed_key: String,
@@ -90,7 +89,6 @@ pub struct ClientRules {
 
 /// See [`Rules`].
 #[derive(Clone, PartialEq, Eq, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub struct TruthRules {
     /// How far into a result is looked, in code points.
     pub chars: usize,

@@ -209,7 +209,6 @@ fn is_rival(one: &ToolDefinition, other: &ToolDefinition) -> bool {
 
 /// Constants about definitions (`rules/policies/catalog.toml`).
 #[derive(Clone, PartialEq, Eq, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub struct CatalogRules {
     /// How tokens are estimated.
     pub sizes: SizeFormula,
@@ -221,7 +220,6 @@ pub struct CatalogRules {
 
 /// Tokens of a definition from its length.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub struct SizeFormula {
     /// Tokens per 1,000 code points of compact JSON.
     pub tokens_per_1000_chars: u64,
@@ -238,7 +236,6 @@ impl SizeFormula {
 
 /// Keywords that are taken out of schemas.
 #[derive(Clone, PartialEq, Eq, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub struct AnthropicRules {
     /// JSON Schema keywords.
     pub removed_keywords: Vec<String>,
@@ -246,7 +243,6 @@ pub struct AnthropicRules {
 
 /// Where logs quote definitions.
 #[derive(Clone, PartialEq, Eq, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub struct LoggedRules {
     /// Tools whose answers may spell out definitions.
     pub search_tools: Vec<String>,

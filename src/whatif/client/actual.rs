@@ -95,7 +95,6 @@ fn forecast(entry: &JournalEntry, changes: &[&JournalChange]) -> Option<BillFore
 
 /// The sheet `rules/history.toml`.
 #[derive(Clone, PartialEq, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub struct HistoryRules {
     /// Least sessions after the change.
     pub after_min: u64,

@@ -17,7 +17,6 @@ use crate::whatif::prompt_cache::params::CacheLifetime;
 
 /// The sheet.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub struct ClientThresholds {
     /// How sessions are told apart.
     pub split: SplitThresholds,
@@ -28,7 +27,6 @@ pub struct ClientThresholds {
 
 /// How sessions are told apart.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub struct SplitThresholds {
     /// Days before the last session: sessions that were worked in since say what holds now.
     pub days: i64,
@@ -44,21 +42,18 @@ pub struct SplitThresholds {
 
 /// Lifetimes that are tried.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub struct TriedTtls {
     pub values: Vec<CacheLifetime>,
 }
 
 /// Windows that are tried.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub struct TriedWindows {
     pub tokens: Vec<u64>,
 }
 
 /// Sizes of results that are tried.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub struct Results {
     /// Characters of shell output.
     pub bash_chars: Vec<u64>,

@@ -10,7 +10,6 @@ use crate::whatif::compaction::outcome::AttemptEnd;
 
 /// The parameters; defaults stand in `rules/policies/compaction.toml`.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub struct Params {
     /// Which contexts are made smaller.
     pub tier: Tier,
@@ -107,7 +106,7 @@ pub enum Real {
 
 /// `micro.*`
 #[derive(Debug, Clone, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields, expecting = "a table")]
+#[serde(expecting = "a table")]
 pub struct MicroParams {
     /// Smaller results stay.
     pub min_bytes: u64,
@@ -255,7 +254,6 @@ impl AttemptGate {
 
 /// All numbers of the policy; the file says where each comes from.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub struct CompactionThresholds {
     pub params: Params,
     pub client: Client,
@@ -270,7 +268,6 @@ pub struct CompactionThresholds {
 
 /// `[client]`
 #[derive(Debug, Clone, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub struct Client {
     /// Tokens of the fixed answer to a summary.
     pub acknowledgement_tokens: u32,
@@ -296,7 +293,6 @@ pub struct Client {
 
 /// `[[client.reserve]]`
 #[derive(Debug, Clone, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub struct Reserved {
     /// First version it holds for.
     pub from_version: String,
@@ -305,7 +301,6 @@ pub struct Reserved {
 
 /// `[client.reattach]`
 #[derive(Debug, Clone, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub struct Reattach {
     /// Files that were worked on last.
     pub files_max: usize,
@@ -342,7 +337,6 @@ impl Reattach {
 
 /// `[client.growth]`
 #[derive(Debug, Clone, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub struct GrowthThresholds {
     /// Tokens of a character.
     pub tokens_per_char: f64,
@@ -352,7 +346,6 @@ pub struct GrowthThresholds {
 
 /// `[warm]`
 #[derive(Debug, Clone, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub struct WarmThresholds {
     /// By how much a lifetime is exceeded in logs.
     pub slack_seconds: i64,
@@ -360,7 +353,6 @@ pub struct WarmThresholds {
 
 /// `[report]`
 #[derive(Debug, Clone, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub struct ReportNumbers {
     /// Fewer requests between compactions at the median are thrashing.
     pub thrash_requests: u64,
@@ -368,7 +360,6 @@ pub struct ReportNumbers {
 
 /// `[sweep]`
 #[derive(Debug, Clone, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub struct SweepNumbers {
     /// Contexts at which to compact, ascending.
     pub triggers: Vec<u64>,
@@ -378,7 +369,6 @@ pub struct SweepNumbers {
 
 /// `[bars]`
 #[derive(Debug, Clone, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub struct CompactionBars {
     /// Least share of automatic compactions that are placed, in percent.
     pub placed_percent: f64,

@@ -106,7 +106,6 @@ pub struct TrimCosts {
 
 /// Numbers of the formulas of caps (`[caps]` of the sheet). Budgets and caps are in tokens.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub struct CapNumbers {
     /// Least budget that counts.
     pub budget_min: u32,

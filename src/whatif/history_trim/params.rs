@@ -9,7 +9,6 @@ use crate::whatif::history_trim::plan::{Caps, CutNumbers};
 
 /// `[params]` of the sheet, which says what each one does.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub struct Params {
     /// Whether anything is done at all.
     pub history_trimming: bool,
@@ -114,7 +113,6 @@ impl Params {
 
 /// All numbers of the policy; the file says where each comes from.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub struct HistoryTrimThresholds {
     pub params: Params,
     pub caps: CapNumbers,
@@ -128,7 +126,6 @@ pub struct HistoryTrimThresholds {
 
 /// `[counting]`: how the router counts.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub struct CountNumbers {
     /// Tokens of each message besides role and text.
     pub message_tokens: u32,
@@ -139,7 +136,6 @@ pub struct CountNumbers {
 
 /// `[report]`: rows and margins.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub struct ReportNumbers {
     /// Ages at which a row begins, ascending from 0.
     pub ages: Vec<u32>,
@@ -149,7 +145,6 @@ pub struct ReportNumbers {
 
 /// A `[[variant]]`: parameters that differ from those that are set.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub struct Variant {
     pub name: String,
     /// What it cost in other logs, in per cent: writes for 5 minutes / for an hour.

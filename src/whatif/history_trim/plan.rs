@@ -334,7 +334,6 @@ pub fn cap_at(near: u32, far: u32, place: usize, old_messages: usize) -> u32 {
 
 /// Numbers of the cut (`[cutting]` of the sheet).
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub struct CutNumbers {
     chars_min: u32,
     shrink_to_pct: u32,

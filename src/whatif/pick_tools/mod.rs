@@ -29,7 +29,6 @@ use crate::whatif::tools::{Bag, Queries, ToolSet, Tools, counted_part, turns};
 
 /// What the user may set.
 #[derive(Clone, PartialEq, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub struct Params {
     /// Most picks.
     pub max_candidates: usize,
@@ -138,6 +137,7 @@ impl Params {
 
 /// Constants of the policy (`rules/policies/pick_tools.toml` beside its parameters).
 #[derive(Clone, PartialEq, Eq, Debug, Deserialize)]
+#[serde(rename = "part")]
 pub struct Rules {
     pub curve: PickCurve,
     /// When the report speaks plainly.
@@ -148,14 +148,12 @@ pub struct Rules {
 
 /// See [`Rules`].
 #[derive(Clone, PartialEq, Eq, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub struct PickCurve {
     pub picks: Vec<usize>,
 }
 
 /// See [`Rules`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub struct PickVerdict {
     /// Turns that are not covered, in per cent.
     pub broken_pct: u64,

@@ -23,7 +23,6 @@ use crate::whatif::sim::view::{
 
 /// What the user may set.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub struct Params {
     pub formats: Formats,
     /// What hints may point at.

@@ -57,7 +57,6 @@ pub struct PromptCacheThresholds {
 
 /// Which variants stand beside the baseline, and when one wins.
 #[derive(Clone, PartialEq, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub struct Compare {
     /// Least difference in percent that is called one.
     pub winner_percent_min: f64,
@@ -69,7 +68,6 @@ pub struct Compare {
 
 /// What is fitted on half of the sessions, and tried on the other.
 #[derive(Clone, PartialEq, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub struct Fit {
     /// Slacks in seconds; the first wins ties.
     pub slack_s: Vec<u32>,

@@ -85,7 +85,6 @@ fn charge(simulator: &Simulator<'_>, index: u32, gap: GapWarmth, usual: Option<u
 
 /// The router's settings.
 #[derive(Clone, Copy, PartialEq, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub struct HotCacheRules {
     pub ttl_minutes: u32,
     /// Seconds before its end from which a cache counts as cold.
@@ -158,7 +157,6 @@ pub fn hot_cache(simulator: &Simulator<'_>, rules: &HotCacheRules) -> HotCache {
 
 /// What counts as a write.
 #[derive(Clone, PartialEq, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub struct WorkspaceRules {
     /// Tools that write files.
     pub tools: Vec<String>,

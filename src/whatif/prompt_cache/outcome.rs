@@ -223,7 +223,6 @@ pub struct ThresholdModel {
 
 /// What the simulation is held against, in percent.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub struct SimulationBars {
     /// Largest error of reads.
     pub read_error: f64,

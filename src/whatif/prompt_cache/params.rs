@@ -198,7 +198,6 @@ impl TryFrom<Given> for MinCacheable {
 
 /// What can be set.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub struct Params {
     /// What decides the lifetime of writes.
     pub ttl: TtlPolicy,
@@ -227,7 +226,7 @@ pub struct Params {
 
 /// Reports on request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize)]
-#[serde(deny_unknown_fields, expecting = "a table")]
+#[serde(expecting = "a table")]
 pub struct ReportParams {
     /// Writes to workspace files and what they would have cost if each had voided the prefix.
     pub workspace: Switch,
@@ -272,6 +271,7 @@ impl Params {
 
 /// The cache as the sheet `rules/policies/prompt_cache.toml` describes it: parameters with their defaults, and constants.
 #[derive(Clone, PartialEq, Debug, Deserialize)]
+#[serde(rename = "part")]
 pub struct CacheRules {
     /// What can be set.
     pub params: Params,
@@ -282,7 +282,6 @@ pub struct CacheRules {
 
 /// Constants of the simulation.
 #[derive(Clone, PartialEq, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub struct Constants {
     /// Lifetime of writes whose usage does not say it.
     pub class_unknown: CacheLifetime,
@@ -296,7 +295,6 @@ pub struct Constants {
 
 /// Requests that count as seen besides those of the log.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub struct UnforeseenWeight {
     /// Where something but results of tools came in: one of so many lost its prefix.
     pub turn: u64,
@@ -308,7 +306,6 @@ pub struct UnforeseenWeight {
 
 /// Tokens below which a model caches nothing.
 #[derive(Clone, PartialEq, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub struct MinCacheableTable {
     /// Of models that are not listed.
     pub unknown: u64,

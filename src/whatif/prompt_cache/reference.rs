@@ -22,7 +22,6 @@ use crate::whatif::sim::simulator::Simulator;
 
 /// What a study published; shares in percent.
 #[derive(Clone, PartialEq, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub struct PublishedStudy {
     pub name: String,
     pub about: String,
@@ -40,7 +39,6 @@ pub struct PublishedStudy {
 
 /// A lifetime and what it could have read.
 #[derive(Clone, Copy, PartialEq, Debug, Deserialize, Serialize)]
-#[serde(deny_unknown_fields)]
 pub struct Ideal {
     pub seconds: u32,
     /// Share of the input.

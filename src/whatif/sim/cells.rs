@@ -24,7 +24,6 @@ use crate::whatif::sim::outcome::verdict;
 
 /// The sheet `rules/policies/cells.toml`.
 #[derive(Clone, PartialEq, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub struct CellRules {
     /// Borders between sizes of contexts, in tokens.
     pub context_tokens: Vec<u64>,

@@ -134,7 +134,6 @@ impl DatedRates {
 }
 
 #[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
 struct PriceList {
     price: Vec<Entry>,
     web_search: Option<WebSearchPrice>,
@@ -142,7 +141,6 @@ struct PriceList {
 
 /// `[web_search]`: what searches cost besides their tokens.
 #[derive(Clone, PartialEq, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub struct WebSearchPrice {
     /// Tools that search, at least once in a call.
     pub tools: Vec<String>,
@@ -161,7 +159,6 @@ impl WebSearchPrice {
 
 /// A row as written: dollars per million tokens, days inclusive.
 #[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
 struct Entry {
     models: Vec<String>,
     from: Option<String>,

@@ -244,7 +244,6 @@ fn collect(table: &Table, before: &str, names: &mut Vec<String>) {
 
 /// The sheet `rules/policies/bias.toml`.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub struct Bias {
     /// One approximation each, in the order of print.
     pub leaning: Vec<Leaning>,
@@ -252,7 +251,6 @@ pub struct Bias {
 
 /// One approximation.
 #[derive(Clone, PartialEq, Eq, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub struct Leaning {
     /// The policies that it holds for; [`ALL`] for those that send contexts again.
     pub policy: Vec<String>,

@@ -41,7 +41,6 @@ pub enum Estimator {
 
 /// Constants of estimates (`rules/policies/sizes.toml`).
 #[derive(Clone, PartialEq, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub struct SizeRules {
     /// Characters per token by kind of block.
     pub chars_per_token: CharsPerToken,
@@ -58,7 +57,6 @@ pub struct SizeRules {
 
 /// Characters per token.
 #[derive(Clone, PartialEq, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub struct CharsPerToken {
     /// What people and the client write, and the model's text.
     pub text: f64,
@@ -70,7 +68,6 @@ pub struct CharsPerToken {
 
 /// Tokens that come with blocks whatever their length.
 #[derive(Clone, PartialEq, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub struct Framing {
     pub tool_use: f64,
     pub tool_result: f64,

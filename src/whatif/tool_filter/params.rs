@@ -10,7 +10,6 @@ use crate::whatif::tools::plan::Expand;
 
 /// What the user may set.
 #[derive(Clone, PartialEq, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub struct Params {
     /// Whether anything is changed at all.
     pub enabled: bool,
@@ -48,7 +47,7 @@ pub struct Params {
 
 /// See [`Params::catalog`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize)]
-#[serde(deny_unknown_fields, expecting = "a table")]
+#[serde(expecting = "a table")]
 pub struct CatalogParams {
     /// Sizes of a file count only where the static prefix could hold them.
     pub timeline: bool,
@@ -139,6 +138,7 @@ pub(crate) fn names<'de, D: Deserializer<'de>>(deserializer: D) -> std::result::
 
 /// Constants of the policy (`rules/policies/tool_filter.toml` beside its parameters).
 #[derive(Clone, PartialEq, Debug, Deserialize)]
+#[serde(rename = "part")]
 pub struct Rules {
     /// Other names of tools.
     pub aliases: BTreeMap<String, String>,
@@ -155,7 +155,6 @@ pub struct Rules {
 
 /// The tool by which a model asks for others.
 #[derive(Clone, PartialEq, Eq, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub struct Fallback {
     pub name: String,
     pub description: String,
@@ -165,7 +164,6 @@ pub struct Fallback {
 
 /// What asking costs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub struct Retry {
     /// Tokens of the asking call and of its answer besides the definition.
     pub framing_tokens: u64,
@@ -173,7 +171,6 @@ pub struct Retry {
 
 /// How queries are made.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub struct Query {
     /// Stored messages, the current one among them.
     pub stored_messages: usize,
@@ -181,7 +178,6 @@ pub struct Query {
 
 /// Prices in twentieths of an uncached input token.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub struct FilterPrices {
     pub read_u20: u64,
     /// A write for five minutes.
@@ -192,7 +188,6 @@ pub struct FilterPrices {
 
 /// The table of what a list covers.
 #[derive(Clone, PartialEq, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub struct CoverageRules {
     /// Turns looked back on.
     pub recency_turns: Vec<u32>,

@@ -185,7 +185,6 @@ fn by_turns<S: Serializer>(rows: &BTreeMap<u32, RecencyCoverage>, serializer: S)
 
 /// The same as measured on other logs, in per cent.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub struct CoverageElsewhere {
     /// Calls covered by the list alone.
     pub calls_pct: f64,

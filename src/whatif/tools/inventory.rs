@@ -215,7 +215,6 @@ impl StopWords {
     /// Reads `rules/policies/stop_words.toml`; `place` is where it stands, for messages.
     pub fn parse(text: &str, place: &str) -> crate::base::error::Result<Self> {
         #[derive(serde::Deserialize)]
-        #[serde(deny_unknown_fields)]
         struct Sheet {
             version: u32,
             words: Vec<String>,

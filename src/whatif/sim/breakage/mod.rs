@@ -15,7 +15,6 @@ pub use detect::{BreakWatch, Detectors};
 
 /// The sheet `rules/policies/breakage.toml`: all numbers of the detectors. It says where each comes from.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub struct BreakageThresholds {
     /// Which tools are about files.
     pub tools: FileTools,
@@ -29,7 +28,6 @@ pub struct BreakageThresholds {
 
 /// `[tools]`: names of tools.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub struct FileTools {
     /// Give the text of a file.
     pub read: Vec<String>,
@@ -39,7 +37,6 @@ pub struct FileTools {
 
 /// `[report]`
 #[derive(Debug, Clone, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub struct ReportNumbers {
     /// Examples per class.
     pub examples_max: usize,
@@ -49,7 +46,6 @@ pub struct ReportNumbers {
 
 /// `[ages]`
 #[derive(Debug, Clone, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub struct AgeNumbers {
     /// Lower ends of the rows, ascending, in human turns.
     pub from: Vec<u32>,
@@ -57,7 +53,6 @@ pub struct AgeNumbers {
 
 /// `[[risk]]`
 #[derive(Debug, Clone, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub struct RiskPoint {
     /// Human turns that are kept.
     pub kept_turns: u32,
@@ -67,7 +62,6 @@ pub struct RiskPoint {
 
 /// `[bars]`
 #[derive(Debug, Clone, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub struct BreakageBars {
     /// In percentage points.
     pub risk_tolerance_points: f64,
