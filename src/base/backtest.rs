@@ -17,17 +17,11 @@ use crate::base::stats::{Share, TargetFigure, TargetVerdict, wilson};
 /// The part of `rules/backtest.toml` that says where to cut and when to believe.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 pub struct BacktestNumbers {
-    /// Sessions that must be known.
     pub known_min: usize,
-    /// Sessions that must come later.
     pub later_min: usize,
-    /// Responses that a replay of later sessions is about, at most.
     pub responses_max: usize,
-    /// Weeks that are looked at, the latest.
     pub weeks_max: usize,
-    /// How far a coverage may be from its promise, as a share.
     pub tolerance: f64,
-    /// How its interval is drawn.
     pub resampling: Resampling,
 }
 

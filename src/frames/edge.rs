@@ -143,11 +143,8 @@ pub struct Edge {
 /// What makes an edge significant.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
 pub struct EdgeThresholds {
-    /// False discovery rate.
     pub q_max: f64,
-    /// Pairs.
     pub count_min: u64,
-    /// Sessions.
     pub sessions_min: u64,
 }
 

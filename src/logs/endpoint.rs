@@ -296,23 +296,14 @@ const NESTED_MAX: usize = 3;
 /// Who shows text of files.
 #[derive(Deserialize, Debug, Clone)]
 pub struct FileText {
-    /// Tools that show numbered lines.
     row_tools: BTreeSet<String>,
-    /// Parts of the names of tools that show files in a form of their own.
     tool_parts: Vec<String>,
-    /// Values of `output_mode` with which a search shows lines of files.
     content_modes: BTreeSet<String>,
-    /// Programs that show lines of files.
     programs: WordSet,
-    /// Of these, the ones that show what comes through a pipe.
     filters: BTreeSet<String>,
-    /// Programs that show what is substituted in their arguments.
     printers: BTreeSet<String>,
-    /// Options with which a program numbers the lines.
     numbering: BTreeMap<String, Vec<String>>,
-    /// Options with which a program shows no lines.
     silencing: BTreeMap<String, Vec<String>>,
-    /// Letters of options whose value may follow at once.
     value_letters: String,
 }
 

@@ -14,25 +14,15 @@ const WORD_BYTES_MAX: usize = 16;
 /// `rules/projections.toml`.
 #[derive(Deserialize, Debug, Clone)]
 pub struct ValueRules {
-    /// Text of an answer that is searched, in bytes.
     pub scan_bytes: usize,
-    /// Paths kept of one answer.
     pub paths_max: u16,
-    /// Addresses kept of one answer.
     pub urls_max: u16,
-    /// Ids kept of one answer.
     pub ids_max: u16,
-    /// Values kept of one path of JSON keys.
     pub leaves_max: u16,
-    /// Paths of keys kept of one answer.
     pub json_paths_max: usize,
-    /// Values of JSON kept of one answer.
     pub json_values_max: usize,
-    /// Levels of JSON that are walked.
     pub json_depth_max: usize,
-    /// Arguments kept of one call.
     pub arguments_max: usize,
-    /// Levels of an input that are walked.
     pub argument_depth_max: usize,
     text_bytes_min: usize,
     text_bytes_max: usize,
@@ -44,9 +34,7 @@ pub struct ValueRules {
     path_bytes_min: usize,
     path_bytes_max: usize,
     path_arguments: Vec<String>,
-    /// Tools in whose answers the keys of JSON are data.
     data_tools: Vec<String>,
-    /// Tools whose answers the published planner takes apart by lines.
     listing_tools: Vec<String>,
     /// What it takes of one answer.
     pub taken_max: usize,

@@ -12,13 +12,9 @@ use crate::base::names::means;
 pub struct Vocabulary {
     /// Record types that Claude Code is known to write.
     pub known_types: BTreeSet<String>,
-    /// Tools that only read (the published list of rule P2).
     pub read_class_tools: BTreeSet<String>,
-    /// Tools whose answers come from files (published list).
     pub file_read_tools: BTreeSet<String>,
-    /// Tools that change a file (published list).
     pub file_mutate_tools: BTreeSet<String>,
-    /// Arguments by which an edit quotes the text that it replaces.
     pub quoting_arguments: BTreeSet<String>,
     /// Older names of tools, and the names that they go by now.
     pub tool_aliases: BTreeMap<String, String>,
@@ -30,26 +26,21 @@ pub struct Vocabulary {
     pub denied_contains: Vec<String>,
     /// How many characters of the start are searched for them.
     pub denied_within_chars: usize,
-    /// Starts of a text in the user's role that no person typed.
     pub wrapper_prefixes: Vec<String>,
-    /// Starts of a text in the user's role with which the context begins anew.
     pub restart_prefixes: Vec<String>,
     /// How many days Claude Code keeps logs unless its settings say otherwise.
     pub retention_days: i64,
-    /// By how many days the first record that is left may be younger than that.
     pub retention_slack_days: i64,
     /// How many days of logs a report looks at unless told otherwise.
     pub window_days: i64,
     /// Starts of an error result that mean "cancelled with a parallel call".
     pub cancelled_prefixes: Vec<String>,
-    /// Answers that only say that there was nothing.
     pub empty_answers: Vec<EmptyAnswers>,
 }
 
 /// Texts by which some tools say that there was nothing.
 #[derive(Deserialize, Debug, Clone)]
 pub struct EmptyAnswers {
-    /// Tools; `*` at the end stands for anything.
     tools: Vec<String>,
     /// Whole answers.
     texts: Vec<String>,

@@ -317,7 +317,6 @@ impl FieldUse {
 /// The numbers of `rules/t2_fields.toml`.
 #[derive(Deserialize, Debug, Clone)]
 pub struct GroupNumbers {
-    /// Responses in which a field was followed before it is judged.
     pub responses_min: u64,
     pub sessions_min: u64,
     must_have_lower_min: f64,

@@ -139,7 +139,6 @@ pub struct Pattern {
     /// Other calls between.
     #[serde(default)]
     pub between_max: u32,
-    /// Bytes of a large answer.
     #[serde(default)]
     pub bytes_min: u32,
     /// Volume that the paper prints.

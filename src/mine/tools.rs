@@ -241,8 +241,6 @@ fn interpolated(sorted: &[u32], share: f64) -> u64 {
 #[derive(Deserialize, Debug, Clone, PartialEq)]
 pub struct ToolUseRules {
     pub bytes_per_token: f64,
-    /// Tools whose answer is a file, or lines of it.
     pub reading_tools: BTreeSet<String>,
-    /// Lines that such an answer has at most where the call names no limit.
     pub lines_max: u32,
 }

@@ -10,7 +10,6 @@ use crate::telemetry::effectiveness::CountedBy;
 /// All numbers of the planner; the file says where each comes from.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 pub struct PlannerThresholds {
-    /// Worth of the value classes.
     pub class_scores: ClassScores,
     /// The boost of what the user asks for.
     pub score: ScoreNumbers,
@@ -24,10 +23,8 @@ pub struct PlannerThresholds {
     pub fail_fast: FailFastNumbers,
     pub texts: TextNumbers,
     pub judge: JudgeNumbers,
-    /// Learning and judging.
     pub backtest: PlannerBacktestNumbers,
     pub targets: Targets,
-    /// Intervals over sessions.
     pub resampling: Resampling,
 }
 
@@ -62,14 +59,12 @@ impl ClassScores {
 /// `[score]`
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 pub struct ScoreNumbers {
-    /// Cap of the intent boost.
     pub boost_max: f64,
 }
 
 /// `[candidates]`
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 pub struct CandidateNumbers {
-    /// Probability below which a link is declined.
     pub probability_min: f64,
 }
 
@@ -77,29 +72,23 @@ pub struct CandidateNumbers {
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 pub struct PublishedNumbers {
     pub bytes_per_token: u32,
-    /// Calls that it looks back on.
     pub recent_tools_max: usize,
-    /// Tokens that it counts for a refused repeat.
     pub refused_tokens: u64,
-    /// Events behind a prefetch in which the tool must be called.
     pub cited_events: u32,
 }
 
 /// `[exact]`
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 pub struct ExactNumbers {
-    /// Largest set for which the optimum is searched.
     pub items_max: usize,
 }
 
 /// `[projection]`
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 pub struct ProjectionNumbers {
-    /// Arguments per link.
     pub arguments_max: usize,
-    /// The same after a web search.
+    /// After a web search.
     pub search_arguments_max: usize,
-    /// Pairs of tools with a built-in extractor.
     pub pairs: Vec<ProjectionPair>,
 }
 
@@ -127,7 +116,6 @@ pub struct ProjectionPair {
     /// The tool that is called next.
     pub to: String,
     pub extractor: AnswerList,
-    /// The argument that it fills, unless the link names one.
     pub argument: String,
 }
 
@@ -156,7 +144,6 @@ impl AnswerList {
 /// `[race]`
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 pub struct RaceNumbers {
-    /// Calls to one host at a time.
     pub per_host_max: u32,
     /// Latency of a tool of which nothing is known, in milliseconds.
     pub latency_unknown_ms: u64,
@@ -165,9 +152,7 @@ pub struct RaceNumbers {
 /// `[fail_fast]`
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 pub struct FailFastNumbers {
-    /// Text of at most so many bytes counts as empty.
     pub empty_bytes_max: u64,
-    /// Refusals of one question before it is let through again.
     pub refusals_max: u32,
 }
 
@@ -181,7 +166,6 @@ impl FailFastNumbers {
 /// `[texts]`
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 pub struct TextNumbers {
-    /// Characters of an argument that a hint shows.
     pub argument_chars_max: usize,
 }
 
@@ -191,25 +175,18 @@ pub struct JudgeNumbers {
     /// Calls behind an answer within which a call must begin, in the first column: fewer than that were made in later
     /// messages than that of the answer and before its own, so that no message is cut apart.
     pub calls_near: u32,
-    /// The same in the second column.
     pub calls_far: u32,
-    /// Steps behind an answer that count, in the third column.
     pub steps_near: u32,
-    /// Calls within which a declined call counts as needed after all, likewise.
     pub declined_calls: u32,
     pub file_arguments: Vec<String>,
-    /// Of those, the ones by which a single file is opened or changed.
     pub opened_arguments: Vec<String>,
-    /// How many of the last opened files are remembered.
     pub opened_recent: usize,
-    /// Values of a list that are looked at.
     pub ranks_max: usize,
 }
 
 /// `[backtest]`
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 pub struct PlannerBacktestNumbers {
-    /// Share of the sessions that is learned from.
     pub train_share: f64,
 }
 

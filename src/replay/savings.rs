@@ -231,11 +231,8 @@ pub struct PublishedClaim {
 /// Published figures about other logs.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct PaperClaim {
-    /// Where they stand.
     pub source: String,
-    /// Events answered by L0, as a share of 1.
     pub hits: f64,
-    /// Tokens saved, as a share of 1.
     pub saved: f64,
 }
 

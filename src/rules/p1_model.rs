@@ -226,7 +226,6 @@ pub struct ModelFamily {
     /// Name of the variant, in the published spelling.
     pub variant: String,
     pub tokenizer: String,
-    /// Context window in tokens, where it is known.
     pub context_window: Option<u32>,
     /// The file that lists it.
     #[serde(skip)]

@@ -41,9 +41,7 @@ struct BacktestThresholds {
 /// How effects are predicted and held against what came.
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
 pub struct Effects {
-    /// Weeks that a forecast is about.
     horizon_weeks: i64,
-    /// Share of the forecasts in whose interval the actual effect has to lie.
     pub promise: f64,
     /// Least share of all tokens that a change of the pipeline has to save, in percent.
     pub of_tokens_percent_min: f64,

@@ -95,15 +95,11 @@ pub fn sift(text: &[u8], limits: RetentionLimits) -> Sifted {
 /// What is assumed about telemetry where it does not say.
 #[derive(Deserialize, Debug, Clone, PartialEq)]
 pub struct TelemetryRules {
-    /// Days that raw events are kept.
     pub events_days: u32,
-    /// Days that session summaries are kept.
     pub summaries_days: u32,
-    /// Hours for which a file must not have been written to before it is pruned.
     pub quiet_hours: u32,
     /// Hours without an event after which a process id is another process.
     pub recycled_gap_hours: u32,
-    /// Tokens of a call's name in a hint.
     pub handle_tokens: u8,
 }
 

@@ -15,42 +15,31 @@ use crate::whatif::prompt_cache::params::CacheLifetime;
 pub struct FindingThresholds {
     /// Most findings of a page.
     pub findings_max: usize,
-    /// Most names of a line.
     pub names_max: usize,
-    /// Sessions whose context is drawn.
     pub sessions_drawn: usize,
-    /// Most points of a line.
     pub points_drawn: usize,
-    /// Most tools whose cost is drawn.
     pub tools_drawn: usize,
-    /// Most follow-ups that are drawn.
     pub follow_ups_drawn: usize,
     /// Days of a page, if nothing else is asked for.
     pub days: u32,
-    /// Hours by which a request may be later than now.
     pub ahead_hours_max: u32,
     /// Share of a finding that one place must have to be named.
     pub most_share: f64,
-    /// Least days from which money per month is told.
     pub month_days_min: i64,
     pub days_per_month: f64,
-    /// Least share of the input that a finding saves.
     pub share_min: f64,
     pub sessions_listed: usize,
     /// Findings of which nothing follows that a page tells.
     pub nothing_to_set_max: usize,
-    /// The window of automatic compaction.
     pub window: GrownContexts,
     pub lifetime: Vec<CacheFinding>,
     pub result: Vec<LongResult>,
-    /// Cache misses.
     pub miss: Vec<Miss>,
     pub part: Vec<ContextPart>,
     pub images: Images,
     /// MCP servers that nobody calls.
     pub servers: Servers,
     pub hooks: Hooks,
-    /// Subagents on expensive models.
     pub subagents: Subagents,
     /// Client versions that lose the cache.
     pub old_versions: OldVersions,
@@ -65,7 +54,6 @@ pub struct FindingThresholds {
 #[derive(Clone, PartialEq, Debug, Deserialize)]
 pub struct GrownContexts {
     pub id: String,
-    /// The rule of `tune claude-settings` that owns the levers to be set.
     pub rule: String,
     pub what: String,
     /// The same where none of the requests that save is counted.
@@ -81,7 +69,6 @@ pub struct CacheFinding {
     pub id: String,
     pub of: ThreadKind,
     pub value: CacheLifetime,
-    /// The rule of `tune claude-settings` that owns the lever to be set.
     pub rule: String,
     pub what: String,
 }
@@ -121,7 +108,6 @@ pub struct Miss {
     pub cause: Cause,
     /// Its name in the finding's, if the logs' own word for it says nothing.
     pub id: Option<String>,
-    /// Whose, if not of all threads.
     pub of: Option<ThreadKind>,
     /// Not told beside the finding of this name.
     pub unless: Option<String>,
@@ -168,7 +154,6 @@ pub struct Servers {
     pub what: String,
     #[serde(rename = "do")]
     pub advice: String,
-    /// Least sessions of a project that a server was there in.
     pub sessions_min: u64,
     /// Tools that use servers without a call of their tools.
     pub resource_tools: Vec<String>,
@@ -193,7 +178,6 @@ pub struct Subagents {
     pub lever: String,
     pub value: String,
     pub so: String,
-    /// The cheaper model.
     pub model: String,
     /// Most that a request would cost with it, as a share of what it cost.
     pub cost_share_max: f64,
@@ -209,9 +193,7 @@ pub struct OldVersions {
     /// What to do; `{newest}` stands for the newest version, `{own}` and `{theirs}` for shares of the input.
     #[serde(rename = "do")]
     pub advice: String,
-    /// Causes of misses that are the client's.
     pub causes: Vec<Cause>,
-    /// A version is in use if its last request is not so many days before the last of all.
     pub in_use_days: i64,
 }
 

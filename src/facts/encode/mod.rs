@@ -259,7 +259,6 @@ pub fn is_deep(id: &str) -> bool {
 pub struct FormatRules {
     /// See [`Params::numbered_every`].
     pub numbered_every: usize,
-    /// Lines that one hint must stand for at least.
     pub range_lines_min: usize,
 }
 

@@ -8,25 +8,16 @@ use serde::Deserialize;
 /// `rules/timeline.toml`.
 #[derive(Deserialize, Debug, Clone)]
 pub struct TimelineRules {
-    /// A context that shrinks by more tokens than this begins a segment.
     pub shrink_tokens_min: u64,
-    /// Tools that expand a skill.
     pub skill_tools: Vec<String>,
-    /// Tools by which plan mode is entered or left.
     pub plan_tools: Vec<String>,
-    /// Attachments that say so.
     pub plan_attachments: Vec<String>,
-    /// The permission mode that stands for it.
     pub plan_permission_mode: String,
-    /// Attachments by which the client tells the model of other tools, agents, skills or servers.
     pub tool_attachments: Vec<String>,
-    /// Attachments that are counted under their names; all others are `other`.
     pub attachments: Vec<String>,
-    /// Keys of a call's input that name the kind of agent that it runs.
     pub agent_type_keys: Vec<String>,
     /// The value of `sessionKind` of sessions that run in the background.
     pub background_session_kind: String,
-    /// Hooks that run when a session is taken up.
     pub resume_hooks: Vec<String>,
     /// How much of the start of a text is taken for its words, in code points.
     pub utterance_chars_max: usize,
@@ -34,7 +25,6 @@ pub struct TimelineRules {
     /// What is followed back through the context.
     pub references: ReferenceRules,
     pub identifiers: IdentifierRules,
-    /// Which values of JSON answers are followed.
     pub fields: FieldRules,
     helper_agents: BTreeMap<String, String>,
     skill_prefixes: Vec<String>,
@@ -50,51 +40,37 @@ pub struct TimelineRules {
 /// The table `[hooks]`.
 #[derive(Deserialize, Debug, Clone)]
 pub struct HookRules {
-    /// Attachments that tell of one run of a hook.
     pub attachments: Vec<String>,
-    /// Those whose text the model is sent.
+    /// Attachments whose text the model is sent.
     pub context_attachments: Vec<String>,
-    /// Those whose text is the hook's output, which the model is sent at some events.
+    /// Attachments whose text is the hook's output, which the model is sent at some events.
     pub output_attachments: Vec<String>,
-    /// These events.
     pub output_events: Vec<String>,
-    /// Events whose times a summary tells.
     pub summed_events: Vec<String>,
 }
 
 /// The table `[references]`.
 #[derive(Deserialize, Debug, Clone)]
 pub struct ReferenceRules {
-    /// Tools that replace text of a file.
     pub edit_tools: Vec<String>,
-    /// Keys of their inputs that hold what they replace.
     pub edit_keys: Vec<String>,
-    /// Tools whose inputs name a file that has to exist.
     pub file_tools: Vec<String>,
-    /// Keys of their inputs that hold it.
     pub file_keys: Vec<String>,
     /// Shortest line that is followed, in code points.
     pub line_chars_min: u64,
-    /// Longest `path:line:` that is taken off a line, in bytes.
     pub prefix_bytes_max: usize,
-    /// Places kept of one text: the first and the latest.
     pub sources_max: usize,
-    /// Lines held per generation.
     pub lines_max: usize,
-    /// Identifiers held per generation.
     pub identifiers_max: usize,
 }
 
 /// The table `[identifiers]`.
 #[derive(Deserialize, Debug, Clone)]
 pub struct IdentifierRules {
-    /// Shortest identifier, in bytes.
     pub bytes_min: usize,
-    /// Shortest path, in bytes.
     pub path_bytes_min: usize,
     /// Fewest hexadecimal digits.
     pub hex_digits_min: usize,
-    /// Shortest symbol.
     pub symbol_chars_min: usize,
     pub ticket_letters: Span,
     pub ticket_digits: Span,
@@ -103,9 +79,7 @@ pub struct IdentifierRules {
 /// The table `[fields]`.
 #[derive(Deserialize, Debug, Clone)]
 pub struct FieldRules {
-    /// Tools in whose answers the keys of JSON are data.
     pub data_tools: Vec<String>,
-    /// Classes of endpoints whose keys are names all the same.
     pub named_endpoints: Vec<String>,
     /// Tools that write text into files.
     pub edit_tools: Vec<String>,
@@ -115,11 +89,9 @@ pub struct FieldRules {
     pub fields_max: usize,
     /// Values followed of one answer.
     pub values_max: usize,
-    /// Shortest value, in bytes.
     pub text_bytes_min: usize,
     /// Values held per generation, by their first word.
     pub told_max: usize,
-    /// Words of the model and of people held per generation.
     pub written_max: usize,
     text_bytes_max: usize,
     words_max: usize,

@@ -23,30 +23,22 @@ use crate::mine::shuffled::LaggedTools;
 pub struct BoundNumbers {
     /// Share of the bounds that hold.
     pub promise: f64,
-    /// Days after which a session weighs half.
     pub half_life_days: f64,
-    /// Later steps from which on a bound is judged.
     pub later_steps_min: u64,
-    /// Judged bounds from which on the past says how wide an interval must be.
     pub judged_min: usize,
-    /// The widest that it may ask for, in standard errors.
     pub errors_max: f64,
 }
 
 /// Which follow-ups become links: the thresholds of rule T1 (`rules/t1_tools.toml`).
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 pub struct LinkNumbers {
-    /// Answers of a tool before its sizes and latencies are taken.
     pub calls_min: u64,
-    /// Steps with the earlier tool.
     pub steps_min: u64,
     pub sessions_min: u64,
     /// Lower bound.
     pub probability_min: f64,
-    /// False discovery rate above which a link may be chance.
     pub q_max: f64,
     pub links_max: usize,
-    /// Steps between the two.
     pub lags: Vec<u32>,
 }
 

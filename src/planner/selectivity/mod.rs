@@ -30,15 +30,11 @@ pub const SHEET: &str = "selectivity.toml";
 /// The numbers of `rules/selectivity.toml`; the file says where each comes from.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 pub struct SelectivityThresholds {
-    /// What is told apart, the weightiest first.
     pub features: Vec<Feature>,
-    /// Upper ends of the groups of result numbers.
     pub found_ends: Vec<u32>,
     /// Upper ends of the groups of ranks.
     pub rank_ends: Vec<u32>,
-    /// Trials before a cell is believed.
     pub trials_min: u64,
-    /// Distance of the thresholds that are tried.
     pub threshold_step: f64,
 }
 

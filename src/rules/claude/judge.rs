@@ -27,7 +27,6 @@ use crate::whatif::sim::cost::Cost;
 pub struct Thresholds {
     /// Least sessions to choose on, and to judge on.
     pub sessions_min: u64,
-    /// Least saving, in percent of the whole bill.
     pub of_bill_percent_min: f64,
 }
 

@@ -99,7 +99,6 @@ struct ToolSearch {
     /// The variable with the address of the API, and the host that it has without one.
     address: String,
     own_host: String,
-    /// A variable that switches it off.
     off_by: String,
 }
 

@@ -39,7 +39,6 @@ use crate::whatif::workload::Workload;
 pub struct Params {
     /// What becomes of calls to tools without a schema.
     pub no_schema_mode: NoSchemaMode,
-    /// Whether numbers and booleans are read from texts.
     pub coerce: bool,
 }
 

@@ -221,7 +221,6 @@ pub struct CatalogRules {
 /// Tokens of a definition from its length.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize)]
 pub struct SizeFormula {
-    /// Tokens per 1,000 code points of compact JSON.
     pub tokens_per_1000_chars: u64,
     pub tokens_per_tool: u64,
 }
@@ -237,14 +236,12 @@ impl SizeFormula {
 /// Keywords that are taken out of schemas.
 #[derive(Clone, PartialEq, Eq, Debug, Deserialize)]
 pub struct AnthropicRules {
-    /// JSON Schema keywords.
     pub removed_keywords: Vec<String>,
 }
 
 /// Where logs quote definitions.
 #[derive(Clone, PartialEq, Eq, Debug, Deserialize)]
 pub struct LoggedRules {
-    /// Tools whose answers may spell out definitions.
     pub search_tools: Vec<String>,
 }
 

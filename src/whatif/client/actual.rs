@@ -96,11 +96,8 @@ fn forecast(entry: &JournalEntry, changes: &[&JournalChange]) -> Option<BillFore
 /// The sheet `rules/history.toml`.
 #[derive(Clone, PartialEq, Debug, Deserialize)]
 pub struct HistoryRules {
-    /// Least sessions after the change.
     pub after_min: u64,
-    /// Least sessions before it.
     pub before_min: u64,
-    /// How sessions are drawn.
     pub resampling: Resampling,
 }
 

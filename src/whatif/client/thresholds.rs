@@ -28,15 +28,11 @@ pub struct ClientThresholds {
 /// How sessions are told apart.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 pub struct SplitThresholds {
-    /// Days before the last session: sessions that were worked in since say what holds now.
     pub days: i64,
     /// So many of the latest sessions do in any case.
     pub latest_min: usize,
-    /// Of a hundred sessions so many of the latest do not tell when the last one was.
     pub ahead_percent: usize,
-    /// Sessions of these that a value is chosen on, of a hundred.
     pub earlier_percent: u64,
-    /// Days before the last request whose client versions count.
     pub version_days: i64,
 }
 
@@ -55,14 +51,10 @@ pub struct TriedWindows {
 /// Sizes of results that are tried.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 pub struct Results {
-    /// Characters of shell output.
     pub bash_chars: Vec<u64>,
-    /// Tokens of results of MCP tools.
     pub mcp_tokens: Vec<u64>,
     pub read_tokens: Vec<u64>,
-    /// Characters that stay of what is too long.
     pub preview_chars: u32,
-    /// Tokens of the words about where the rest is.
     pub preview_tokens: u32,
     /// Tools that run shell commands.
     pub bash_tools: Vec<String>,

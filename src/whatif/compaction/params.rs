@@ -14,34 +14,23 @@ pub struct Params {
     /// Which contexts are made smaller.
     pub tier: Tier,
     pub mode: Mode,
-    /// Context window in tokens.
     pub window: u64,
     /// Tokens kept free for the answer.
     pub reserve_output: Reserve,
     /// Tokens kept free besides.
     pub buffer: u64,
-    /// Share of the window at which [`Mode::Pct`] fires.
     pub compact_at_pct: f64,
-    /// Least tokens of the newest messages that stay.
     pub tail_keep_tokens: u64,
     pub summary_tokens: u32,
-    /// Tokens of files and reminders that come back.
     pub reattach_tokens: u32,
     /// Least tokens by which a context must shrink.
     pub min_gain_tokens: u64,
-    /// Age of a session at which to fire, in minutes; 0: never.
     pub max_age_minutes: u64,
-    /// Human turns between two compactions.
     pub min_turns_between: u32,
-    /// Failures in a row after which no attempt is made.
     pub max_consecutive_failures: u32,
-    /// Every n-th summary fails; 0: none.
     pub fail_every: u32,
-    /// Where a tail may begin.
     pub align: Align,
-    /// What becomes of the compactions of the log.
     pub real: Real,
-    /// Who writes the summary; empty for the same model.
     pub summarizer_model: String,
     /// Clearing of tool results.
     pub micro: MicroParams,
@@ -108,15 +97,11 @@ pub enum Real {
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(expecting = "a table")]
 pub struct MicroParams {
-    /// Smaller results stay.
     pub min_bytes: u64,
-    /// Estimate of all results that stay.
     pub target_tokens: u64,
     /// Least tokens to free at once.
     pub min_saving_tokens: u64,
-    /// Newest results that always stay.
     pub protect_last: usize,
-    /// Clear only what is not cached.
     pub only_uncached: bool,
     /// What stays of a result.
     pub style: Style,
@@ -257,7 +242,6 @@ impl AttemptGate {
 pub struct CompactionThresholds {
     pub params: Params,
     pub client: Client,
-    /// Lifetime of the summariser's cache.
     pub warm: WarmThresholds,
     /// What is pointed out.
     pub report: ReportNumbers,
@@ -269,25 +253,17 @@ pub struct CompactionThresholds {
 /// `[client]`
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 pub struct Client {
-    /// Tokens of the fixed answer to a summary.
     pub acknowledgement_tokens: u32,
-    /// Newest tokens that the client keeps word for word.
     pub tail_keep_tokens: u64,
-    /// Tokens of what stands for a cleared result.
     pub marker_tokens: u32,
-    /// Tools whose results are counted and cleared.
     pub micro_tools: Vec<String>,
-    /// Characters per token in the estimate of a result.
     pub chars_per_token: u32,
-    /// Smallest result that is cleared, in bytes.
     pub micro_min_bytes: u64,
     /// Newest results that are never cleared.
     pub micro_protect_last: usize,
-    /// What it puts back after a compaction.
     pub reattach: Reattach,
     /// Tokens kept free for the answer, by first version, ascending.
     pub reserve: Vec<Reserved>,
-    /// Estimate of what is not counted yet.
     pub growth: GrowthThresholds,
 }
 
@@ -302,21 +278,15 @@ pub struct Reserved {
 /// `[client.reattach]`
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 pub struct Reattach {
-    /// Files that were worked on last.
     pub files_max: usize,
-    /// Most tokens of each.
     pub file_tokens_max: u64,
-    /// Tools whose results are files.
     read_tools: Vec<String>,
-    /// Tools whose inputs are files.
     write_tools: Vec<String>,
     /// Most tokens that a chain begins with besides tools, system prompt and first prompt.
     pub memory_tokens_max: u64,
     /// Tokens of whatever else comes back, before a compaction was seen.
     pub rest_tokens: u64,
-    /// From so many compactions on it is measured what comes back after one.
     pub known_min: usize,
-    /// How often the interval of a prediction promises to hold, in percent.
     pub interval_percent: f64,
     /// How far off a prediction may be, as a share of it, before enough compactions were seen.
     pub unknown_off: f64,
@@ -340,7 +310,6 @@ impl Reattach {
 pub struct GrowthThresholds {
     /// Tokens of a character.
     pub tokens_per_char: f64,
-    /// Tokens of framing per tool result.
     pub tokens_per_result: u64,
 }
 
@@ -354,7 +323,6 @@ pub struct WarmThresholds {
 /// `[report]`
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 pub struct ReportNumbers {
-    /// Fewer requests between compactions at the median are thrashing.
     pub thrash_requests: u64,
 }
 
@@ -370,11 +338,9 @@ pub struct SweepNumbers {
 /// `[bars]`
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 pub struct CompactionBars {
-    /// Least share of automatic compactions that are placed, in percent.
     pub placed_percent: f64,
     /// Requests by which a placement may miss.
     pub placed_within_requests: u32,
-    /// Largest share of false firings, in percent of the requests.
     pub false_firings_percent: f64,
     /// Distance from a size that still counts, in percent of it.
     pub after_size_tolerance_percent: u64,
@@ -382,9 +348,7 @@ pub struct CompactionBars {
     pub after_size_percent: f64,
     /// Least share of clearings with equal sets, in percent.
     pub clearings_percent: f64,
-    /// Reads after a compaction that repeat an earlier one, as measured on the reference corpus, in percent.
     pub rereads_elsewhere_percent: f64,
-    /// Compactions with such a read, as measured there, in percent.
     pub with_reread_elsewhere_percent: f64,
 }
 

@@ -15,33 +15,23 @@ pub struct Params {
     /// The router's old name of `history_trimming`; where it is given, it decides.
     #[serde(default)]
     pub enabled: Option<bool>,
-    /// Budget of the conversation in tokens.
     pub max_history_tokens: u32,
     /// Exchanges that stay as they are; with 0 everything is old.
     pub keep_recent_exchanges: u32,
-    /// The same on continuations.
     pub keep_recent_user_turns_in_chained_tool_calls: u32,
-    /// Whether continuations are treated apart.
     pub skip_router_on_tool_results: bool,
     /// Cap for messages next to the boundary in tokens, 0 for the computed one.
     pub old_message_max_tokens: u32,
     pub oldest_message_max_tokens: u32,
-    /// Cap for tool results next to the boundary.
     pub old_tool_result_max_tokens: u32,
     pub oldest_tool_result_max_tokens: u32,
     /// Whether the router's oddities are kept.
     pub fidelity: TrimSource,
-    /// Whether old messages lose their thinking.
     pub trim_thinking: bool,
-    /// What is kept of a text.
     pub cut: CutStyle,
-    /// Whether cuts stay until the segment ends.
     pub sticky: bool,
-    /// Exchanges between two times at which new cuts are made, if `sticky`.
     pub sticky_step: u32,
-    /// Where a history begins anew.
     pub segment: SegmentRule,
-    /// Tokens of the static prefix that are instruction messages.
     pub instruction_tokens: u32,
 }
 
@@ -120,7 +110,6 @@ pub struct HistoryTrimThresholds {
     pub counting: CountNumbers,
     /// How results are shown.
     pub report: ReportNumbers,
-    /// Settings to print side by side.
     pub variant: Vec<Variant>,
 }
 
@@ -137,9 +126,7 @@ pub struct CountNumbers {
 /// `[report]`: rows and margins.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub struct ReportNumbers {
-    /// Ages at which a row begins, ascending from 0.
     pub ages: Vec<u32>,
-    /// Numbers of old messages for which `--explain` works the formulas out.
     pub explain_old_messages: Vec<u32>,
 }
 
@@ -147,7 +134,6 @@ pub struct ReportNumbers {
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub struct Variant {
     pub name: String,
-    /// What it cost in other logs, in per cent: writes for 5 minutes / for an hour.
     pub elsewhere: Option<String>,
     history_trimming: Option<bool>,
     keep_recent_exchanges: Option<u32>,

@@ -30,25 +30,17 @@ use crate::whatif::tools::{Bag, Queries, ToolSet, Tools, counted_part, turns};
 /// What the user may set.
 #[derive(Clone, PartialEq, Debug, Deserialize)]
 pub struct Params {
-    /// Most picks.
     pub max_candidates: usize,
-    /// Least score, 0 to 1.
     pub min_score: f64,
     pub allow_unsafe: bool,
     pub overlap: Overlap,
-    /// What a turn without picks is shown.
     pub on_empty: Empty,
-    /// Names of tools that are always shown; a trailing `*` stands for any ending.
     #[serde(deserialize_with = "crate::whatif::tool_filter::params::names")]
     pub always: Vec<String>,
     pub scope: PickScope,
-    /// Most tools that are scored; 0: all.
     pub budget_tools: usize,
-    /// What tools are that do not say.
     pub unsafe_default: UnsafeDefault,
-    /// Code points of the person's text that count: whole steps of [`Word::STEP_CHARS`].
     pub query_chars: u32,
-    /// Messages before it that count.
     pub query_context: usize,
     /// How missed tools come back.
     pub expand: Expand,
@@ -155,7 +147,6 @@ pub struct PickCurve {
 /// See [`Rules`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize)]
 pub struct PickVerdict {
-    /// Turns that are not covered, in per cent.
     pub broken_pct: u64,
 }
 

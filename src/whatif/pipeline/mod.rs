@@ -25,7 +25,6 @@ use crate::whatif::sim::view::{
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize)]
 pub struct Params {
     pub formats: Formats,
-    /// What hints may point at.
     pub partition: HintScope,
 }
 

@@ -58,11 +58,9 @@ pub struct PromptCacheThresholds {
 /// Which variants stand beside the baseline, and when one wins.
 #[derive(Clone, PartialEq, Debug, Deserialize)]
 pub struct Compare {
-    /// Least difference in percent that is called one.
     pub winner_percent_min: f64,
     pub ttl: Vec<TtlPolicy>,
     pub layout: Vec<CacheLayout>,
-    /// Keep-alive intervals in seconds.
     pub keepalive_s: Vec<u32>,
 }
 
@@ -71,7 +69,6 @@ pub struct Compare {
 pub struct Fit {
     /// Slacks in seconds; the first wins ties.
     pub slack_s: Vec<u32>,
-    /// How often the interval of a week's prediction promises to hold, in percent.
     pub interval_percent: f64,
     /// How far off a week may be before enough weeks were seen, in percent.
     pub unknown_percent: f64,

@@ -91,9 +91,7 @@ pub struct HotCacheRules {
     pub buffer_s: u32,
     /// Assumed seconds between two messages.
     pub seconds_per_message: u32,
-    /// Price of a write in percent of input.
     pub write_percent: u32,
-    /// Price of a read in percent of input.
     pub read_percent: u32,
 }
 
@@ -158,7 +156,6 @@ pub fn hot_cache(simulator: &Simulator<'_>, rules: &HotCacheRules) -> HotCache {
 /// What counts as a write.
 #[derive(Clone, PartialEq, Debug, Deserialize)]
 pub struct WorkspaceRules {
-    /// Tools that write files.
     pub tools: Vec<String>,
     /// Milliseconds within which writes count as one invalidation.
     pub debounce_ms: u32,

@@ -224,15 +224,10 @@ pub struct ThresholdModel {
 /// What the simulation is held against, in percent.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
 pub struct SimulationBars {
-    /// Largest error of reads.
     pub read_error: f64,
-    /// Least share of warm tool turns that are exact.
     pub warm_exact: f64,
-    /// Largest bias of reads, either way.
     pub bias: f64,
-    /// Largest distance of the cost from the bill, either way.
     pub cost: f64,
-    /// Least share of human turns that are exact or close.
     pub human_close: f64,
 }
 

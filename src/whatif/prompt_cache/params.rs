@@ -201,25 +201,19 @@ impl TryFrom<Given> for MinCacheable {
 pub struct Params {
     /// What decides the lifetime of writes.
     pub ttl: TtlPolicy,
-    /// Seconds past its lifetime that a prefix still counts as live: requests start before the log says so.
     pub slack_s: u32,
     /// Below how many tokens nothing is cached.
     pub min_cacheable: MinCacheable,
     /// Where breakpoints stand.
     pub layout: CacheLayout,
-    /// How many blocks behind a breakpoint an older one is still found; 0 is any number.
     pub lookback_blocks: u32,
     /// Requests that the log does not show.
     pub hidden_forks: HiddenForks,
     /// Whether prefixes are lost as often as they were so far where the log gives no reason: as a share of each.
     pub unforeseen: Switch,
-    /// Idle seconds between two reads that only keep the prefix alive; 0 is never.
     pub keepalive_s: u32,
-    /// Idle seconds after which that stops.
     pub keepalive_max_s: u32,
-    /// Whether sessions share static prefixes.
     pub cross_session: Switch,
-    /// Whether the system prompt is sent a second time, uncached (layout `agent-runtime` only).
     pub double_system: Switch,
     pub report: ReportParams,
 }
@@ -283,13 +277,9 @@ pub struct CacheRules {
 /// Constants of the simulation.
 #[derive(Clone, PartialEq, Debug, Deserialize)]
 pub struct Constants {
-    /// Lifetime of writes whose usage does not say it.
     pub class_unknown: CacheLifetime,
-    /// Tokens by which a context must shrink within a turn to be taken for a clearing that is not logged.
     pub clearing_tokens_min: u64,
-    /// As if so many requests more had been seen at which no prefix was lost for no reason.
     pub unforeseen_weight: UnforeseenWeight,
-    /// Tokens of the system prompt alone, for `double_system`.
     pub system_tokens: u64,
 }
 
@@ -307,7 +297,6 @@ pub struct UnforeseenWeight {
 /// Tokens below which a model caches nothing.
 #[derive(Clone, PartialEq, Debug, Deserialize)]
 pub struct MinCacheableTable {
-    /// Of models that are not listed.
     pub unknown: u64,
     /// By model, in the spelling of [`model_id::normalise`].
     pub models: BTreeMap<String, u64>,

@@ -26,14 +26,12 @@ pub struct PublishedStudy {
     pub name: String,
     pub about: String,
     pub read_percent: f64,
-    /// Cost of what was missed after idle gaps, of all cost.
     pub idle_cost_percent: f64,
     /// Input that a cache of such lifetimes could have read.
     pub ideal: Vec<Ideal>,
     pub compacted_percent: f64,
-    /// The longest calls in percent of the calls, and their share of the time of all.
     pub longest_calls_percent: f64,
-    /// Their share of the time.
+    /// The share of the time that these calls have.
     pub longest_time_percent: f64,
 }
 

@@ -25,13 +25,10 @@ use crate::whatif::sim::outcome::verdict;
 /// The sheet `rules/policies/cells.toml`.
 #[derive(Clone, PartialEq, Debug, Deserialize)]
 pub struct CellRules {
-    /// Borders between sizes of contexts, in tokens.
     pub context_tokens: Vec<u64>,
     /// Least sessions of a part.
     pub sessions_min: u64,
-    /// Share of false discoveries among parts that are called clear, in percent.
     pub false_discovery_percent: f64,
-    /// How sessions are drawn.
     pub resampling: Resampling,
 }
 

@@ -142,7 +142,6 @@ struct PriceList {
 /// `[web_search]`: what searches cost besides their tokens.
 #[derive(Clone, PartialEq, Debug, Deserialize)]
 pub struct WebSearchPrice {
-    /// Tools that search, at least once in a call.
     pub tools: Vec<String>,
     /// Dollars of a thousand searches.
     pub usd_per_1000: f64,

@@ -42,13 +42,10 @@ pub enum Estimator {
 /// Constants of estimates (`rules/policies/sizes.toml`).
 #[derive(Clone, PartialEq, Debug, Deserialize)]
 pub struct SizeRules {
-    /// Characters per token by kind of block.
     pub chars_per_token: CharsPerToken,
     /// Tokens of framing.
     pub framing: Framing,
-    /// Blocks take at most this many times their estimate from an increment that no tool result explains.
     pub stretch_max: f64,
-    /// Tokens before its first message from which a subagent's first context is taken to hold another chain's.
     pub inherited_tokens_min: u64,
     /// What sizes of blocks were made with.
     #[serde(skip)]
@@ -61,7 +58,6 @@ pub struct CharsPerToken {
     /// What people and the client write, and the model's text.
     pub text: f64,
     pub thinking: f64,
-    /// Input of a call, as JSON.
     pub tool_use: f64,
     pub tool_result: f64,
 }

@@ -13,28 +13,21 @@ use crate::whatif::tools::plan::Expand;
 pub struct Params {
     /// Whether anything is changed at all.
     pub enabled: bool,
-    /// Names of tools that are always shown; a trailing `*` stands for any ending.
     #[serde(deserialize_with = "names")]
     pub always: Vec<String>,
     /// Who proposes others.
     pub predictor: Predictor,
-    /// Turns that `recency` looks back on.
     pub recency_turns: usize,
-    /// Most tools that `tf-cosine` and `markov` propose.
     pub top_k: usize,
-    /// Least score of `tf-cosine`, 0 to 1.
     pub min_score: f64,
-    /// Fewest proposed tools.
     pub min_tools: usize,
     /// Most proposed tools.
     pub max_tools: Option<usize>,
-    /// Leave models with a prompt cache alone.
     pub skip_cacheable: bool,
     /// Whether the model can ask for tools.
     pub fallback: bool,
     /// How missed tools come back.
     pub expand: Expand,
-    /// Retries per request.
     pub max_retries: u32,
     pub learn: bool,
     /// What requests after the first of a turn are shown.
@@ -49,7 +42,6 @@ pub struct Params {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize)]
 #[serde(expecting = "a table")]
 pub struct CatalogParams {
-    /// Sizes of a file count only where the static prefix could hold them.
     pub timeline: bool,
 }
 
@@ -165,14 +157,12 @@ pub struct Fallback {
 /// What asking costs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize)]
 pub struct Retry {
-    /// Tokens of the asking call and of its answer besides the definition.
     pub framing_tokens: u64,
 }
 
 /// How queries are made.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize)]
 pub struct Query {
-    /// Stored messages, the current one among them.
     pub stored_messages: usize,
 }
 
@@ -180,17 +170,13 @@ pub struct Query {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize)]
 pub struct FilterPrices {
     pub read_u20: u64,
-    /// A write for five minutes.
     pub write_5m_u20: u64,
-    /// A write for an hour.
     pub write_1h_u20: u64,
 }
 
 /// The table of what a list covers.
 #[derive(Clone, PartialEq, Debug, Deserialize)]
 pub struct CoverageRules {
-    /// Turns looked back on.
     pub recency_turns: Vec<u32>,
-    /// What other logs came to.
     pub elsewhere: CoverageElsewhere,
 }

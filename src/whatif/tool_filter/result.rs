@@ -188,7 +188,6 @@ fn by_turns<S: Serializer>(rows: &BTreeMap<u32, RecencyCoverage>, serializer: S)
 pub struct CoverageElsewhere {
     /// Calls covered by the list alone.
     pub calls_pct: f64,
-    /// Tool-using turns covered by it.
     pub turns_pct: f64,
     /// Tool-using turns with a miss, by [`turns_key`].
     pub turns_missed_pct: BTreeMap<String, f64>,

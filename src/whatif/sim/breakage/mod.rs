@@ -16,10 +16,8 @@ pub use detect::{BreakWatch, Detectors};
 /// The sheet `rules/policies/breakage.toml`: all numbers of the detectors. It says where each comes from.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 pub struct BreakageThresholds {
-    /// Which tools are about files.
     pub tools: FileTools,
     pub report: ReportNumbers,
-    /// Rows of the table of ages.
     pub ages: AgeNumbers,
     pub risk: Vec<RiskPoint>,
     /// What real logs are held against.
@@ -29,40 +27,32 @@ pub struct BreakageThresholds {
 /// `[tools]`: names of tools.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 pub struct FileTools {
-    /// Give the text of a file.
     pub read: Vec<String>,
-    /// Need the text of a file.
     pub edit: Vec<String>,
 }
 
 /// `[report]`
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 pub struct ReportNumbers {
-    /// Examples per class.
     pub examples_max: usize,
-    /// Tool calls after a compaction within which a break is put down to it.
     pub calls_after: usize,
 }
 
 /// `[ages]`
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 pub struct AgeNumbers {
-    /// Lower ends of the rows, ascending, in human turns.
     pub from: Vec<u32>,
 }
 
 /// `[[risk]]`
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 pub struct RiskPoint {
-    /// Human turns that are kept.
     pub kept_turns: u32,
-    /// Share of edits at risk on the reference corpus, in percent.
     pub expected_percent: f64,
 }
 
 /// `[bars]`
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 pub struct BreakageBars {
-    /// In percentage points.
     pub risk_tolerance_points: f64,
 }
