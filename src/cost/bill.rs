@@ -1,7 +1,5 @@
 //! The bill of a timeline at list prices, request by request, as its usage says: input and output, nothing estimated.
 
-use serde::Serialize;
-
 use crate::logs::timeline::requests::{Request, Timeline};
 use crate::whatif::prompt_cache::params::CacheLifetime;
 use crate::whatif::sim::bill::spent;
@@ -26,18 +24,6 @@ pub struct Charge {
     pub spent: Spent,
     pub cost: Cost,
     rates: Rates,
-}
-
-/// What tokens cost by how they were billed; all kinds together are the bill.
-#[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize)]
-pub struct Kinds {
-    pub read: Cost,
-    /// Written to it for five minutes.
-    pub write_5m: Cost,
-    /// Written to it for an hour.
-    pub write_1h: Cost,
-    pub uncached: Cost,
-    pub output: Cost,
 }
 
 impl Charge {
@@ -68,13 +54,13 @@ impl<'a> Bill<'a> {
         Charge { spent, cost: rates.cost(&spent), rates }
     }
 
-    /// What tokens of each kind cost.
-    pub fn kinds(&self) -> Kinds {
-        let mut kinds = Kinds::default();
+    /// What tokens of each kind cost; all kinds together are the bill.
+    pub fn kinds(&self) -> Spent<Cost> {
+        let mut kinds = Spent::<Cost>::default();
         for (_, request) in self.timeline.counted() {
             let charge = self.charge(request);
             let Spent { read, write_5m, write_1h, uncached, output } = charge.spent;
-            let none = Spent::default();
+            let none = Spent::<u64>::default();
             kinds.read += charge.part(&Spent { read, ..none });
             kinds.write_5m += charge.part(&Spent { write_5m, ..none });
             kinds.write_1h += charge.part(&Spent { write_1h, ..none });

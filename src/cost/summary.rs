@@ -3,13 +3,13 @@
 use serde::Serialize;
 
 use crate::cost::attribution::{Attribution, GroupCost};
-use crate::cost::bill::{Bill, Kinds};
+use crate::cost::bill::Bill;
 use crate::cost::groups::{CostKey, Label, PREFIX, THINKING, is_unlogged};
 use crate::cost::outcomes::{AGAIN, FAILED};
 use crate::cost::tables::{dollars, percent_of};
 use crate::logs::trace::{Millis, NO_TIME};
 use crate::report::numbers::{counted, date, thousands};
-use crate::whatif::sim::cost::{Cost, Total};
+use crate::whatif::sim::cost::{Cost, Spent, Total};
 
 /// The bill in its largest features. Parts of it overlap: a thought that was paid for again is in both.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
@@ -19,7 +19,7 @@ pub struct Summary {
     /// Requests, tokens, cost.
     pub bill: Total,
     /// What tokens of each kind cost.
-    pub kinds: Kinds,
+    pub kinds: Spent<Cost>,
     /// When things came in, or were written by the model.
     pub first: Cost,
     /// Each time they were sent again.

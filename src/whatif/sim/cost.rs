@@ -7,19 +7,19 @@ use crate::base::sums::{adds_up, grows};
 /// Units of one uncached input token: every published rate is a whole number of them.
 pub const UNITS_PER_TOKEN: u64 = 200;
 
-/// Tokens by how they are billed.
+/// Tokens by how they are billed, or what they cost.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize)]
-pub struct Spent {
+pub struct Spent<T = u64> {
     /// Read from the cache.
-    pub read: u64,
+    pub read: T,
     /// Written to it for five minutes.
-    pub write_5m: u64,
+    pub write_5m: T,
     /// Written to it for an hour.
-    pub write_1h: u64,
+    pub write_1h: T,
     /// Neither.
-    pub uncached: u64,
+    pub uncached: T,
     /// Answered.
-    pub output: u64,
+    pub output: T,
 }
 
 impl Spent {
