@@ -1,9 +1,6 @@
-//! Any statistic as it would have been known until a week, compared with what came after: the only proof that an
-//! interval covers. Sessions stand in the order of their start; a *cut* divides those that were known from those that
-//! came later.
-//!
-//! Forecasts are such statistics: each is made of what was known at its week and says where a ratio over sessions will lie in
-//! sessions to come, as wide as the past asks for.
+//! Any statistic as it would have been known until a week, compared with what came after: the only proof that an interval
+//! covers. Sessions stand in the order of their start; a *cut* divides those that were known from those that came later. A
+//! forecast says at its week where a ratio over sessions to come will lie, as wide as the past asks for.
 
 use std::collections::BTreeMap;
 

@@ -1,7 +1,5 @@
-//! Bytes compared sixteen at once: which of them lie in some ranges, of 64 at a time, and where lines end.
-//!
-//! Text is read to find the few bytes at which something ends. Processors have an instruction that compares sixteen bytes and one
-//! that makes a number of the outcomes; the compiler makes neither of what can be written without them.
+//! Bytes compared sixteen at once: which of them lie in some ranges, of 64 at a time, and where lines end. Processors have an
+//! instruction that compares sixteen bytes and one that makes a number of the outcomes; the compiler makes neither by itself.
 
 /// Bytes that are looked at together.
 pub const BLOCK_BYTES: usize = 16;

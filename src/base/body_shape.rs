@@ -1,8 +1,5 @@
 //! What is said of a tool response: in published words its shape (Paper 2), and the layer that sent it; and how it shows the
-//! text of files, and what an encoding keeps of that.
-//!
-//! An agent quotes from what it was shown, for instance to edit it. What it may want to quote has to stand in an
-//! encoding as it stands in the file.
+//! text of files. What an agent may want to quote has to stand in an encoding as it stands in the file.
 
 /// The eleven shapes (in published spelling); 0 stands for "not looked at".
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]

@@ -1,10 +1,7 @@
-//! Intervals over sessions: what would have come out had other sessions of the same kind been recorded.
-//!
-//! Calls of one session are not independent, so a binomial interval over calls is too narrow. The bootstrap draws whole
-//! sessions. A few sessions are most of a bill, and samples vary less than what was not recorded would: ends are taken in
-//! units of each sample's own standard error (the bootstrap-t of Efron 1982; Efron and Tibshirani 1993, 12.5). It is
-//! deterministic: the generator is SplitMix64 (Steele, Lea and Flood 2014) with a given seed, and sessions stand in a fixed
-//! order.
+//! Intervals over sessions: what would have come out had other sessions of the same kind been recorded. Calls of one session
+//! are not independent, so whole sessions are drawn; and a few sessions are most of a bill, so ends are taken in units of each
+//! sample's own standard error (the bootstrap-t of Efron 1982; Efron and Tibshirani 1993, 12.5). It is deterministic:
+//! SplitMix64 (Steele, Lea and Flood 2014) with a given seed, over sessions in a fixed order.
 
 use rayon::prelude::*;
 

@@ -1,6 +1,5 @@
-//! The one error type: what went wrong, where, and what to do about it.
-//!
-//! Malformed input is never an error here: readers count it (see [`crate::base::damage`]). An [`Error`] ends the command.
+//! The one error type: what went wrong, where, and what to do about it. It ends the command; malformed input is counted instead
+//! ([`crate::base::damage`]).
 
 use std::fmt;
 use std::io::ErrorKind;

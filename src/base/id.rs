@@ -1,10 +1,7 @@
-//! 128-bit names for things whose text must not be kept.
-//!
-//! Three families, told apart by what they are for. [`Id::of`] (XXH3-128) joins rows inside one machine's lake:
-//! message ids, call ids, record ids, bodies. [`Id::pseudonym`] (SHA-256, first 16 bytes) names what may be shown
-//! or exported: sessions, projects, files. [`Id::witness`] (SHA-256, first 16 bytes) stands for a text where a hint
-//! claims that two texts are equal. Short prefixes of either are not anonymous against somebody who can guess the
-//! text.
+//! 128-bit names for things whose text must not be kept. [`Id::of`] (XXH3-128) joins rows inside one machine's lake: message
+//! ids, call ids, record ids, bodies. [`Id::pseudonym`] (SHA-256) names what may be shown or exported: sessions, projects,
+//! files. [`Id::witness`] (SHA-256) stands for a text where a hint claims that two texts are equal. Prefixes are not anonymous
+//! against somebody who can guess the text.
 
 use std::fmt;
 use std::hash::{BuildHasherDefault, Hash, Hasher};

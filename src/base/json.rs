@@ -1,8 +1,6 @@
-//! A cursor over JSON bytes that descends where the caller wants it to and skips the rest without materialising it.
-//!
-//! Skipping is one pass that checks the structure (so a torn or glued record is noticed where it happens) but not the
-//! spelling of escapes inside strings that nobody reads. Nesting is followed with a bit stack, never with recursion, so
-//! no input can overflow the call stack.
+//! A cursor over JSON bytes that descends where the caller wants it to and skips the rest in one pass, which checks the
+//! structure (so a torn or glued record is noticed where it happens) but not the escapes of strings that nobody reads. Nesting
+//! is followed with a bit stack, so no input can overflow the call stack.
 
 use std::borrow::Cow;
 

@@ -1,9 +1,8 @@
 //! One spelling for the many ids under which the same model appears in logs, price lists and configurations.
 
-/// The id as a profile variant spells it: `claude-sonnet-4.6` for `eu.anthropic.claude-sonnet-4-6-20260101-v1:0`.
-///
-/// Every id loses its vendor and its date. Ids of Claude also lose release marks (`-v1:0`, `[1m]`, `-latest`), and their
-/// version follows the family with a point: `claude-3-5-haiku-20241022` is `claude-haiku-3.5`.
+/// The id as a profile variant spells it: `claude-sonnet-4.6` for `eu.anthropic.claude-sonnet-4-6-20260101-v1:0`. Every id
+/// loses its vendor and its date; ids of Claude also lose release marks (`-v1:0`, `[1m]`, `-latest`), and their version follows
+/// the family with a point: `claude-3-5-haiku-20241022` is `claude-haiku-3.5`.
 pub fn normalise(id: &str) -> String {
     let id = id.trim().to_ascii_lowercase();
     let id = without_vendor(&id);

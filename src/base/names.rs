@@ -1,7 +1,5 @@
-//! Interned names: tools, models, versions, record types. Rows carry a number, reports look the text up.
-//!
-//! This is the door by which names from logs and telemetry come in: what a terminal would obey or an eye would miss is
-//! written out here ([`visible`]), so that no report ever meets it.
+//! Interned names: tools, models, versions, record types. Rows carry a number, reports look the text up. By this door names
+//! come in from logs and telemetry: what a terminal would obey or an eye would miss is written out here ([`visible`]).
 
 use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasherDefault, Hasher};

@@ -1,8 +1,6 @@
-//! The names under which things of a user may leave the machine: what is made to be shared has no others, and nothing
-//! else makes them.
-//!
-//! A pseudonym is keyed: whoever does not know the secret can neither guess a name nor check a guess. People who share a
-//! secret (`DEVBOY_TEAM_SECRET`) have the same pseudonyms; else it is that of the lake.
+//! The names under which things of a user may leave the machine: what is made to be shared has no others. A pseudonym is keyed:
+//! whoever does not know the secret can neither guess a name nor check a guess. People who share a secret
+//! (`DEVBOY_TEAM_SECRET`) have the same pseudonyms; else it is that of the lake.
 
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};

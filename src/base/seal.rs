@@ -1,10 +1,6 @@
-//! Hashes on disk are sealed: turned into other numbers of the same width by a permutation that only the lake's secret
-//! knows.
-//!
-//! The hashes in memory are plain ones, quick to make and the same everywhere; whoever holds them can try words until one
-//! fits, and short texts can even be computed back. What stands on disk is the image of a hash under a keyed permutation
-//! (a Feistel network, Luby and Rackoff 1988, whose rounds are SipHash-1-3 under keys of their own). It tells equal from
-//! different and nothing else. None, which is zero, stays zero.
+//! Hashes on disk are sealed: whoever holds plain ones can try words until one fits, so on disk stands the image of a hash
+//! under a permutation that only the lake's secret knows (a Feistel network, Luby and Rackoff 1988, whose rounds are
+//! SipHash-1-3 under keys of their own). It tells equal from different and nothing else. None, which is zero, stays zero.
 
 use std::ffi::OsString;
 use std::io::{Error, ErrorKind, Result};

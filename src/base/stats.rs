@@ -1,9 +1,6 @@
-//! Aggregates over a history: statistics of tools and follow-up edges, as typed rows; shares with their intervals, also of
-//! trials that come in clusters; and how a figure stands to its target: *pass* and *fail* only where its whole interval says
-//! so, else *open*.
-//!
-//! What is seen in one session hangs together, so a session counts for less than its trials (design effect; Kish 1965), and
-//! sessions of long ago may count for less than new ones.
+//! Aggregates over a history: statistics of tools and follow-up edges as typed rows; shares with their intervals, also of
+//! trials that come in clusters (design effect; Kish 1965), where sessions of long ago may count for less; and how a figure
+//! stands to its target: *pass* and *fail* only where its whole interval says so, else *open*.
 
 use std::collections::BTreeMap;
 

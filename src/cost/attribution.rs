@@ -1,8 +1,5 @@
-//! The bill by any keys: what came in first, what it cost to carry, and what was paid for again.
-//!
-//! For whoever builds on it: [`Attribution::new`] with the keys wanted, for instance `&[By::Tool]` for first and carried
-//! costs by tool, or `&[By::Project]`, `&[By::Model]`, `&[By::Day]` for the bill by these. Sums are exact: the rows of every
-//! grouping add up to [`Bill::total`] in tokens and in nano-dollars.
+//! The bill by any keys: what came in first, what it cost to carry, and what was paid for again. Sums are exact: the rows of
+//! every grouping add up to [`Bill::total`] in tokens and in nano-dollars.
 
 use std::collections::BTreeMap;
 

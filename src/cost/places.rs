@@ -1,9 +1,6 @@
-//! Where things stand in a context, and what is owed on them.
-//!
-//! A context of thousands of things goes out with every request, and most of them are billed as they were before: read from
-//! the cache. Places that share one fate are a run; what is owed on part of a run is noted per token at its two ends, and told
-//! place by place once for each group of requests that is told apart. So a request takes as many steps as there are runs and new
-//! things, not as there are things.
+//! Where things stand in a context, and what is owed on them. Most of a context is billed as it was before, so places that
+//! share one fate are a run; what is owed on part of a run is noted per token at its two ends, and told place by place once for
+//! each group of requests. So a request takes as many steps as there are runs and new things.
 
 use std::collections::BTreeMap;
 use std::ops::Range;

@@ -1,8 +1,6 @@
-//! The bill of one request, shared out over what its context and its output are made of.
-//!
-//! A prompt is billed from the front: what is read from the cache comes first, then what is written for an hour, then for
-//! five minutes, then what is not cached. Every item of a context takes the tokens that stand at its place, so the parts
-//! add up to the bill to the token, and to the nano-dollar.
+//! The bill of one request, shared out over what its context and its output are made of. A prompt is billed from the front:
+//! read from the cache, written for an hour, written for five minutes, not cached. Every item takes the tokens that stand at
+//! its place, so the parts add up to the bill to the token and to the nano-dollar.
 
 use std::collections::HashMap;
 use std::hash::Hash;

@@ -1,7 +1,6 @@
-//! Values that results listed and that calls were given, as hashes: what tells whether a list led to the next call; and
-//! those of every call of a history, from whichever file has the copy that counts.
-//!
-//! They stand beside the rows of a file, not in them: only who looks for links between tools reads them.
+//! Values that results listed and that calls were given, as hashes: what tells whether a list led to the next call. They stand
+//! beside the rows of a file, since only who looks for links between tools reads them; those of every call of a history come
+//! from whichever file has the copy that counts.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -1,8 +1,6 @@
 //! Which fields of JSON results the model took up later, by tool: shares with their intervals, tokens of what it never did, and
-//! the groups that follow from it; and all that as tables and listings.
-//!
-//! Only what is written again can be seen. A field that informs without being repeated (a text, a status, a yes or no) is
-//! *not followed* and not judged.
+//! the groups that follow from it; as tables and listings. Only what is written again can be seen: a field that informs without
+//! being repeated (a text, a status, a yes or no) is *not followed* and not judged.
 
 use std::cmp::Ordering;
 use std::collections::hash_map::Entry;

@@ -69,14 +69,10 @@ pub fn sessions(history: &History, names: &Names, read_class: &BTreeSet<String>)
     rows
 }
 
-/// Tokens that entered a context: of every reader (main thread or subagent) the sum of all growth from one request to
-/// the next, the first request counting whole; of a reader that was at work before the window, only what came since. What a
-/// compaction takes out is not counted again.
-///
-/// Subagents that only progress records tell of are readers too: what a first chunk says of what went in is whole.
-///
-/// An estimate: side chains without an id are taken for one reader, and the summary that a compaction leaves counts only
-/// as far as the context grows beyond it.
+/// Tokens that entered a context: of every reader (main thread or subagent, also one that only progress records tell of) the
+/// sum of all growth from one request to the next, the first request counting whole; of a reader that was at work before the
+/// window, only what came since. An estimate: side chains without an id are taken for one reader, and a compaction's summary
+/// counts only as far as the context grows beyond it.
 pub fn tokens_entered(history: &History) -> u64 {
     let mut readers: BTreeMap<Reader, Vec<(Millis, u64)>> = BTreeMap::new();
     for message in history.messages.iter().filter(|message| message.tells_prompt()) {

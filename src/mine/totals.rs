@@ -1,7 +1,5 @@
-//! Totals by the plainest definitions there are, so that a short independent program can check them: a file is one
-//! trace, records stand in line order, nothing is deduplicated but API messages.
-//!
-//! They describe the *input*. What devboy makes of it (each call once, subagents once, sidecars left out) is in
+//! Totals of the *input* by the plainest definitions there are, so that a short independent program can check them: a file is
+//! one trace, records stand in line order, nothing is deduplicated but API messages. What devboy makes of it is in
 //! [`crate::logs::history`].
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};

@@ -1,8 +1,6 @@
-//! What the person is after, as far as the prompt of a turn names it: the words of it that are words of a field's name.
-//! And the line that the planner would show the agent (published wording).
-//!
-//! Prompts are kept as hashes of their words, so a keyword is found by equality of whole words: the field `full_dom` is
-//! named by "dom", not by "doms". As published any part of a name would do.
+//! What the person is after, as far as words of the prompt of a turn are words of a field's name; and the line that the planner
+//! would show the agent (published wording). Prompts are kept as hashes of their words, so `full_dom` is named by "dom", not by
+//! "doms"; as published any part of a name would do.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,14 +1,9 @@
-//! The plan for one result: which candidates are prefetched within the budget, why the others are not, and what a
-//! call is worth and costs by its value model (Paper 3, "Knapsack algorithm").
+//! The plan for one result: which candidates are prefetched within the budget, why the others are not, and what a call is worth
+//! and costs by its value model (Paper 3, "Knapsack algorithm"). Every request is charged, and no class is guaranteed a place.
 //!
-//! Every request is charged. No class is guaranteed a place: a critical call that does not fit is declined.
-//!
-//! It is a knapsack: items with prerequisites, chosen greedily by value per cost; and what the best choice of a
-//! small one is worth, against which greedy is held.
-//!
-//! Without prerequisites the choice is worth at least half of the optimum: the items that fit before the first misfit,
-//! and that misfit alone, together are worth at least as much as the fractional optimum (Dantzig 1957), and the choice
-//! is worth no less than either. With prerequisites no such bound holds; [`optimum`] measures what is lost.
+//! Items with prerequisites are chosen greedily by value per cost. Without prerequisites the choice is worth at least half of
+//! the optimum: the items that fit before the first misfit, and that misfit alone, together are worth at least as much as the
+//! fractional optimum (Dantzig 1957). With them no such bound holds; [`optimum`] measures what is lost.
 
 use std::collections::BTreeSet;
 

@@ -1,9 +1,7 @@
-//! The race of prefetches against the agent, in simulated time: what would have settled before the agent asked for it,
-//! within the limits on parallel calls, hosts and waiting.
-//!
-//! The caller brings what the log shows, with its times in milliseconds, and latencies. A result waits for the
-//! prefetches that it set off, so everything after it happens later than in the log; the race keeps account of that
-//! delay. With a timeout of 0 nothing waits, and a prefetch has only the gap that the log shows.
+//! The race of prefetches against the agent, in simulated time: what would have settled before the agent asked for it, within
+//! the limits on parallel calls, hosts and waiting. A result waits for the prefetches that it set off, so everything after it
+//! happens later than in the log; the race keeps account of that delay. With a timeout of 0 nothing waits, and a prefetch has
+//! only the gap that the log shows.
 
 use std::collections::BTreeMap;
 

@@ -1,7 +1,6 @@
-//! What one planner prefetched and declined, as events beside those of the agent's calls.
-//!
-//! A prefetch never ran, so its result is that of the same call where it is in the logs, the nearest in time. Where it
-//! is nowhere, the event has no content and no prediction to hold against it, and names a file that no call names.
+//! What one planner prefetched and declined, as events beside those of the agent's calls. A prefetch never ran, so its result
+//! is that of the same call where it is in the logs, the nearest in time; else the event has no content and names a file that
+//! no call names.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -1,7 +1,5 @@
 //! The backtest of effects: at every week the rules speak of what was known, the gate judges it, and what it predicts is
-//! compared with the next weeks.
-//!
-//! And what the rules about settings would have predicted at each week, and what the next weeks brought by the same simulation.
+//! compared with the next weeks; so are predictions of the rules about settings, by the same simulation.
 
 use std::collections::BTreeMap;
 

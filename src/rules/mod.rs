@@ -1,8 +1,5 @@
-//! Explainable rules: typed rows × thresholds → findings. A rule reads, counts and says what it concludes; it never
-//! writes.
-//!
-//! Each rule is one file here and one sheet of numbers in `rules/`. Adding one is those two files and a line in
-//! [`REGISTER`].
+//! Explainable rules: typed rows × thresholds → findings. A rule reads, counts and says what it concludes; it never writes.
+//! Each is one file here, one sheet of numbers in `rules/`, and a line in [`REGISTER`].
 
 pub mod prefetching;
 pub mod proposal;

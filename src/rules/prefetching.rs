@@ -1,8 +1,6 @@
 //! The gate of what the planner reads: a value model is written where prefetching with it pays on sessions that it was not
-//! mined on, and nowhere else.
-//!
-//! And the gate of R6: what refreshes the numbers of the planner is written if the planner runs and does better with them on the
-//! later sessions.
+//! mined on. And the gate of R6: refreshed numbers are written if the planner runs and does better with them on the later
+//! sessions.
 
 use std::collections::{BTreeMap, BTreeSet};
 

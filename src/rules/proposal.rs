@@ -1,6 +1,5 @@
-//! From findings to a file: which changes may be made, how they are made, and how they are shown.
-//!
-//! And which rule a key belongs to where two rules want it: settled once, in `rules/precedence.toml`, for all commands.
+//! From findings to a file: which changes may be made, how they are made and shown, and which rule a key belongs to where two
+//! rules want it (`rules/precedence.toml`).
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,9 +1,6 @@
-//! The configuration that really holds: the user's file laid over the built-in tree, with the origin of every value;
-//! the same with some values replaced, in memory only, where pins do not hold since nothing is written; and as rules
-//! see it: what holds, what a person wrote, what is pinned.
-//!
-//! Maps are merged entry by entry and field by field, so that one overridden variant keeps its siblings. Older versions
-//! need no step of their own: a section that the file lacks is the built-in one.
+//! The configuration that really holds: the user's file laid over the built-in tree (maps entry by entry and field by field),
+//! with the origin of every value; the same with some values replaced, in memory only and whatever is pinned; and as rules see
+//! it: what holds, what a person wrote, what is pinned.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;

@@ -1,8 +1,7 @@
-//! The tuning journal on disk: `tuning-journal.jsonl` beside the configuration, a line for each time that devboy wrote
-//! it. Lines are only ever added; one that cannot be read is counted and costs no other.
-//!
-//! An entry is added before the configuration is written and confirmed by a line of its own after: whenever a run is
-//! killed in between, the journal knows of the change, and the configuration itself tells whether it was made.
+//! The tuning journal on disk: `tuning-journal.jsonl` beside the configuration, a line for each time that devboy wrote it.
+//! Lines are only ever added; one that cannot be read is counted and costs no other. An entry is added before the configuration
+//! is written and confirmed after: whenever a run is killed in between, the journal knows of the change, and the configuration
+//! itself tells whether it was made.
 
 use std::collections::BTreeSet;
 use std::io::{ErrorKind, Read, Seek, SeekFrom};

@@ -1,9 +1,6 @@
-//! Where every key of a document stands in its text, as one flat list in file order; and `# pin`, the mark by which a
-//! person keeps devboy's hands off a key.
-//!
-//! Headers, dotted keys, inline tables and lists of tables all become [`Site`]s, so that the rest of the module asks
-//! one question ("which sites lie under this path?") instead of walking five kinds of syntax. Sites and lines are
-//! looked up, never searched for, so that a file of many keys costs no more than its length.
+//! Where every key of a document stands in its text, as one flat list in file order; and `# pin`, the mark by which a person
+//! keeps devboy's hands off a key. Headers, dotted keys, inline tables and lists of tables all become [`Site`]s, which are
+//! looked up, never searched for, so that a file costs no more than its length.
 
 use std::collections::BTreeMap;
 use std::ops::Range;

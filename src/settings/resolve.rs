@@ -1,6 +1,5 @@
-//! Answers questions about the configuration: what holds for this endpoint, this model, this kind of session.
-//!
-//! Pure functions, so that the replay, the rules and `tune show` cannot disagree.
+//! Answers questions about the configuration, so that the replay, the rules and `tune show` cannot disagree: what holds for
+//! this endpoint, this model, this kind of session.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;

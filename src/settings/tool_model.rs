@@ -1,7 +1,5 @@
-//! The value model of one tool, as it stands in `[tools.<name>]` and in the shipped annotations.
-//!
-//! Field names, spellings and defaults are those of the published schema (Paper 3, "Value model"), so a file written by
-//! either program is read by the other.
+//! The value model of one tool, as it stands in `[tools.<name>]` and in the shipped annotations, with the names, spellings and
+//! defaults of the published schema (Paper 3, "Value model").
 
 use std::collections::BTreeMap;
 

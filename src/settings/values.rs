@@ -72,9 +72,7 @@ pub(super) fn number(value: &Value) -> Option<f64> {
     value.as_float().or_else(|| value.as_integer().map(|number| number as f64))
 }
 
-/// The shortest decimal that is the same single-precision number.
-///
-/// The published schema holds its fractions in single precision and writes 0.7 as 0.699999988079071.
+/// The shortest decimal that is the same single-precision number: the published schema writes 0.7 as 0.699999988079071.
 pub(super) fn single(number: f64) -> f64 {
     let short = (number as f32).to_string().parse().unwrap_or(number);
     if f64::is_finite(short) { short } else { number }

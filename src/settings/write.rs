@@ -1,7 +1,6 @@
-//! Changes single keys of a configuration and leaves every other byte where it is, shows what would change in the form
-//! that `patch` and people read, and stores a file so that at every moment either the old or the new content is on the
-//! disk, whole, and two writers never overwrite each other's work. The previous content stays beside it as
-//! `<file>.bak`.
+//! Changes single keys of a configuration and leaves every other byte where it is, shows what would change in the form that
+//! `patch` reads, and stores a file so that at every moment the old or the new content is on the disk, whole, and two writers
+//! never overwrite each other's work. The previous content stays beside it as `<file>.bak`.
 
 use std::ffi::OsString;
 use std::fs::{self, File, Permissions};
@@ -27,10 +26,8 @@ const MAX_LINKS: usize = 40;
 /// Bytes at the start of a file, unpacked, by which a log is known: it may begin with long snapshots, which name no session.
 const HEAD_BYTES: u64 = 16 << 20;
 
-/// A file that is about to be replaced: locked against other runs, and seen to hold still what was read.
-///
-/// A symbolic link stays a link; what it points to is replaced. New files are private to the user, an existing file
-/// keeps its mode.
+/// A file that is about to be replaced: locked against other runs, and seen to hold still what was read. A symbolic link stays
+/// a link; new files are private to the user, an existing file keeps its mode.
 pub struct GuardedFile {
     target: PathBuf,
     old: Option<Vec<u8>>,
@@ -301,9 +298,8 @@ impl WantedValue {
     }
 }
 
-/// The text of `file` after the changes. Making the same changes again changes nothing.
-///
-/// A change that would alter a pinned key is an error; callers ask [`SettingsFile::touches_pin`] first. A value that already holds is left alone, pinned or not.
+/// The text of `file` after the changes. A change that would alter a pinned key is an error; callers ask
+/// [`SettingsFile::touches_pin`] first. A value that already holds is left alone, pinned or not.
 pub fn apply(file: &SettingsFile, changes: &[WantedValue]) -> Result<String> {
     if changes.is_empty() || (!file.existed && changes.iter().all(|change| change.value.is_none())) {
         return Ok(file.text.clone());

@@ -1,8 +1,6 @@
-//! What the bill says about tokenizers: the growth of a context between two requests of a turn is the exact size of what
-//! the model wrote and what came in, and the log has its characters.
-//!
-//! One population: increments *without thinking*. Thinking is billed in full; the log has a summary of it, or nothing. With
-//! either of them in, bytes per token would be those of no text at all. What was found is rows, tables and JSON.
+//! What the bill says about tokenizers: the growth of a context between two requests of a turn is the exact size of what the
+//! model wrote and what came in, and the log has its characters. Only increments *without thinking* count: it is billed in
+//! full, and the log has a summary of it, or nothing.
 
 use std::collections::BTreeMap;
 

@@ -1,9 +1,6 @@
-//! Clearing of tool results: the oldest results of a context are replaced by a marker once all results together grow
-//! too large (`--tier micro`).
-//!
-//! [`Micro`] is the rule and applies it to contexts as a stage: what was once cleared stays cleared, and before each
-//! request the rule may clear more, oldest first until what remains is small enough, and only if that frees enough at
-//! once. [`replayed`] finds the clearings of the log again.
+//! Clearing of tool results: the oldest are replaced by a marker once all results of a context together grow too large (`--tier
+//! micro`). [`Micro`] does it as a stage: what was once cleared stays cleared, and before each request more goes, oldest first,
+//! if that frees enough at once. [`replayed`] finds the clearings of the log again.
 
 use std::cell::OnceCell;
 use std::collections::BTreeSet;
@@ -274,11 +271,10 @@ pub fn plan(results: &[ResultSize], target_tokens: u64, min_saving_tokens: u64) 
     if saved < min_saving_tokens { Vec::new() } else { chosen }
 }
 
-/// Checks every clearing of the log against what the rule would have cleared at the same place.
-///
-/// The client looks at the results that stand in the context at that moment: those that the last request was sent or
-/// answered with, and what came in since. Older results may have gone in a clearing that no record shows; the rule is
-/// taken to have acted where the bill shows a context that shrank by as much as it would have freed. The client's own limits are used (any size, none protected); the rest is `params`.
+/// Checks every clearing of the log against what the rule would have cleared among the results in the context at that moment:
+/// those that the last request was sent or answered with, and what came in since. Older results may have gone in a clearing
+/// that no record shows: the rule is taken to have acted where a context shrank by as much as it would have freed. The client's
+/// own limits are used (any size, none protected); the rest is `params`.
 pub fn replayed(timeline: &Timeline, params: &MicroParams, thresholds: &CompactionThresholds) -> ClearingsReplayed {
     let rule = ClearingRule::new(timeline, params, thresholds);
     let mut done: BTreeSet<u32> = BTreeSet::new();

@@ -1,8 +1,6 @@
-//! From cases to findings: where each holds, and whether it is more than chance.
-//!
-//! Every case is looked at as a whole, by project, by model and by size of context, each with its interval over sessions.
-//! All of these looks are corrected together, so that of those that are told few are chance. What nowhere holds is not
-//! told.
+//! From cases to findings: every case is looked at as a whole, by project, by model and by size of context, each with its
+//! interval over sessions. All these looks are corrected together, so that few of those that are told are chance; what nowhere
+//! holds is not told.
 
 use std::collections::{BTreeMap, BTreeSet};
 

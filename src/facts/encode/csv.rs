@@ -1,8 +1,5 @@
-//! A JSON array of objects as CSV: the keys once, then a record per element.
-//!
-//! Quotes tell a string from what it looks like: `1`, `true` and `null` are those values, `"1"`, `"true"` and `"null"` are
-//! strings, `""` is the empty string, and a field with nothing in it is a missing key. A quoted field that is a JSON
-//! container or a JSON string as a whole is that value; so a string of such a text is written as a JSON string.
+//! A JSON array of objects as CSV: the keys once, then a record per element (grammar and example: docs/formats.md). Quotes tell
+//! a string from the number, literal or container that it looks like; a field with nothing in it is a missing key.
 
 use crate::facts::cell::{CellGrid, CsvField, GridColumns, as_json, read_field, spells_json, write_quoted};
 use crate::facts::encode::{Format, FormatFamily, Meaning, Params, Subject};

@@ -1,9 +1,7 @@
-//! The formats in which a body can be written: each a pair of an encoder and a decoder in a file of its own, the
-//! register that lists them, a body as encoders see it and what it says, and the numbers of `rules/formats.toml`.
-//!
-//! An encoding counts only if decoding it gives back what the body says; [`prove`] is where that is decided, on the
-//! real text, for every format alike. An encoder may therefore be written optimistically: what it loses is refused
-//! here.
+//! The formats in which a body can be written: each a pair of an encoder and a decoder in a file of its own, the register that
+//! lists them, a body as encoders see it and what it says, and the numbers of `rules/formats.toml`. An encoding counts only if
+//! decoding it gives back what the body says; [`prove`] decides that on the real text, so an encoder may be written
+//! optimistically.
 
 pub mod csv;
 pub mod csv_from_md;

@@ -1,20 +1,5 @@
 //! A JSON object with an array `diffs`: its other members as lines, then every diff under a heading of its own in a fence,
-//! where line breaks and quotes need no escapes.
-//!
-//! ````text
-//! title: Example
-//!
-//! ## diff 1 (src/one.rs)
-//! new_file: false
-//! ```diff
-//! @@ -1 +1 @@
-//! -old
-//! +new
-//! ```
-//! ````
-//!
-//! The heading holds the member `path`, or `new_path` by name where there is no text `path`. The fence holds the member
-//! `content`, named behind the language, or else `diff`; `no-eol` there says that it does not end with a line feed.
+//! where line breaks and quotes need no escapes (grammar and example: docs/formats.md).
 
 use crate::facts::cell::{fence_for, read_member, read_members, read_name, write_members, write_name};
 use crate::facts::encode::{Format, FormatFamily, Meaning, Params, Subject};

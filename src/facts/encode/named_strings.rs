@@ -1,15 +1,6 @@
-//! Long strings that a body repeats (paths, prefixes of log lines) written once and named, as a shell script would:
-//!
-//! ```text
-//! ok  /home/u/work/project/src/a.rs        $a=/home/u/work/project/src
-//! ok  /home/u/work/project/src/b.rs   =>
-//! no  /home/u/work/project/src/c.rs        ok  $a/a.rs
-//!                                          ok  $a/b.rs
-//!                                          no  $a/c.rs
-//! ```
-//!
-//! Names are defined on the first lines, up to a blank one. Only whole words and paths are named, few of them, and only
-//! if it pays: the reader has to look them up. Numbered lines are left alone: they are files, and are quoted from.
+//! Long strings that a body repeats (paths, prefixes of log lines) written once and named, as a shell script would (grammar and
+//! example: docs/formats.md). Only whole words and paths are named, few of them, and only if it pays: the reader has to look
+//! them up. Numbered lines are left alone: they are files, and are quoted from.
 
 use crate::base::block::line_ends;
 use crate::facts::encode::{Format, FormatFamily, Meaning, Params, Subject};

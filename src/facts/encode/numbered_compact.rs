@@ -1,19 +1,7 @@
-//! Numbered lines with a number only where a sequence starts or jumps and on every k-th line.
-//!
-//! A line without a number is the next one. Where text that is not numbered follows, a line `[end]` comes first:
-//!
-//! ```text
-//!      8→fn main() {             8→fn main() {
-//!      9→    work();                 work();
-//!     10→}                       10→}
-//!     11→                   =>
-//!     12→// end                  // end
-//!                                [end]
-//! (12 lines)                     (12 lines)
-//! ```
-//!
-//! Behind a tab, a line of the file that begins with a tab would look like the number left out and a line that begins with
-//! none. If there is such a line, numbers are written with `→` in place of the tab, and the first line says so.
+//! Numbered lines with a number only where a sequence starts or jumps and on every k-th line (grammar and example:
+//! docs/formats.md). Behind a tab, a line of the file that begins with a tab would look like the number left out and a line
+//! that begins with none: if there is such a line, numbers are written with `→` in place of the tab, and the first line says
+//! so.
 
 use std::borrow::Cow;
 

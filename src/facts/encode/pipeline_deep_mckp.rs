@@ -1,10 +1,5 @@
-//! A JSON value taken apart as deep as it pays: every node is written in the form that costs least, and the forms nest.
-//!
-//! An object is lines `key: value`, its members one blank deeper than itself; `key:` alone is `null`, and a number
-//! stands right behind the colon, where a blank would cost a token. An array is items `- value`, or a table of its
-//! objects: CSV in a fence, or pipes. A text of several lines stands as it is in a fence; one that is itself JSON is
-//! written as the value that it spells, behind `!json`. Whatever is not worth any of this, or lies deeper than asked
-//! for, is compact JSON or a bare text, spelled as in [`crate::facts::cell`].
+//! A JSON value taken apart as deep as it pays: every node is written in the form that costs least (lines, items, tables,
+//! fences, compact JSON), and the forms nest (grammar and example: docs/formats.md).
 
 use std::cell::Cell;
 

@@ -1,12 +1,10 @@
-//! The multiple-choice knapsack: one option of every class, the most value that a budget allows, and a proof of how
-//! much better any other pick could be.
+//! The multiple-choice knapsack: one option of every class, the most value that a budget allows, and a proof of how much better
+//! any other pick could be.
 //!
-//! Three steps, each of which may end the work. (1) Options that another one beats are dropped, and the rest of each
-//! class is walked along its upper hull, best value per cost first, until the budget binds: the optimum of the linear
-//! relaxation (Dyer 1984; Zemel 1984; Sinha & Zoltners 1979), hence an upper bound. (2) What still fits is added
-//! greedily. (3) At the price that the relaxation found, leaving the best option of a class loses a known amount; only
-//! picks that lose less than what is missing to the bound can be better, and these are enumerated by dynamic
-//! programming over the classes that lose least (the core, after Pisinger 1995), within a fixed amount of work.
+//! Three steps, each of which may end the work. (1) Options that another one beats are dropped, and the rest of each class is
+//! walked along its upper hull, best value per cost first, until the budget binds: the optimum of the linear relaxation (Dyer
+//! 1984; Zemel 1984; Sinha & Zoltners 1979), hence an upper bound. (2) What still fits is added greedily. (3) Picks that lose
+//! less than what is missing to the bound are enumerated (the core, after Pisinger 1995; see [`exact`]).
 
 mod exact;
 

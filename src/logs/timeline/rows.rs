@@ -1,7 +1,5 @@
-//! What one file says for a timeline, as rows without text: its records in their order, with what each said, gave back or
-//! did to the context.
-//!
-//! These rows are what the lake keeps of a file for [`crate::logs::timeline::requests::Timeline`].
+//! What one file says for a timeline ([`crate::logs::timeline::requests::Timeline`]), as the lake keeps it, without text: its
+//! records in their order, with what each said, gave back or did to the context.
 
 use std::collections::BTreeMap;
 use std::ops::Range;

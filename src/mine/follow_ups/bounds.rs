@@ -1,9 +1,7 @@
-//! Bounds of follow-up shares that hold on sessions to come.
-//!
-//! Four things make a share look surer than it is: calls of one session hang together (the design effect), the best of
-//! several lags is taken (a smaller tail for each), what comes is as uncertain as what was (both variances), and habits
-//! drift. Against the last, new sessions weigh more, and the interval is made as wide as the user's own past asks for:
-//! bounds that would have been written week by week are held against what came after.
+//! Bounds of follow-up shares that hold on sessions to come. A share looks surer than it is, since calls of one session hang
+//! together (the design effect), the best of several lags is taken (a smaller tail for each), what comes is as uncertain as
+//! what was (both variances), and habits drift: new sessions weigh more, and the interval is made as wide as bounds written
+//! week by week would have had to be.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,8 +1,6 @@
-//! Mined projections: which lists in the results of one tool lead to which argument of the next.
-//!
-//! A value counts where it is born and where it is first used: only then can the result have told it. How often that
-//! happens by chance is told by the lists of other sessions, exactly and without random numbers; whether it happens by
-//! habit, by reading every chain backwards as well. Tables, JSON and words give the counts behind every share.
+//! Mined projections: which lists in the results of one tool lead to which argument of the next. A value counts where it is
+//! born and where it is first used. How often that happens by chance is told by the lists of other sessions, exactly; whether
+//! by habit, by reading every chain backwards. Tables, JSON and words give the counts behind every share.
 
 pub mod chance;
 

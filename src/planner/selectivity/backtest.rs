@@ -1,7 +1,5 @@
-//! Learned on earlier sessions, judged on later ones: the only figures that say anything about tomorrow.
-//!
-//! And the precision–coverage curve: what is fetched from which threshold on, how often it is exactly what was asked for,
-//! and how many results get anything fetched behind them at all.
+//! Learned on earlier sessions, judged on later ones: the only figures that say anything about tomorrow. And the curve of
+//! precision and coverage: what is fetched from which threshold on, and how often it is exactly what was asked for.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,10 +1,7 @@
-//! Selectivity: how probable one exact follow-up is, given what the result looks like that it would follow.
-//!
-//! A link says "after Glob, Read comes with 0.32". Whether *this* path is read next depends on how many there are, what
-//! kind of list they stand in, which of them it is. No model is fitted: candidates are counted in a small set of named
-//! cells, one with few trials falls back on a coarser one ([`table`]), and the threshold from which on a candidate is worth
-//! fetching is read off a curve over the training sessions ([`backtest`]). Moments of sessions are the
-//! examples, and a learned table gives the planner its probabilities.
+//! Selectivity: how probable one exact follow-up is, given what the result looks like that it would follow. A link says "after
+//! Glob, Read comes with 0.32"; whether *this* path is read next depends on how many there are, what kind of list they stand
+//! in, which of them it is. Candidates are counted in a small set of named cells, one with few trials falls back on a coarser
+//! one ([`table`]), and the threshold is read off a curve over the training sessions ([`backtest`]).
 
 pub mod report;
 

@@ -1,8 +1,6 @@
-//! `tune search`: the few changes of a configuration that save most, looked for in earlier sessions and judged on later
-//! ones. What single rules propose is one place in the space that is searched here.
-//!
-//! The search is greedy: of all values of all keys the one that saves most is taken, then the best beside it, and so on.
-//! What comes out is a path of few changes, not an optimum of forty.
+//! `tune search`: the few changes of a configuration that save most, looked for in earlier sessions and judged on later ones.
+//! The search is greedy: of all values of all keys the one that saves most is taken, then the best beside it. What comes out is
+//! a path of few changes, not an optimum of forty.
 
 mod report;
 mod space;

@@ -1,8 +1,5 @@
-//! Which values of which keys are tried, and the greedy walk through them: the change that saves most, then the one that
-//! saves most beside it, and so on.
-//!
-//! Every value is replayed again at each step: one that saves nothing by itself (the wording of hints) may save beside
-//! another (more hints).
+//! Which values of which keys are tried, and the greedy walk through them. Every value is replayed again at each step: one that
+//! saves nothing by itself (the wording of hints) may save beside another (more hints).
 
 use std::collections::BTreeMap;
 

@@ -1,9 +1,7 @@
-//! Which file of settings wins: what an organisation sets over what one person sets for a project, that over what a
-//! project sets for all, and that over what a person sets for all projects. Shell variables are no layer; each wins
-//! over the keys that give way to it.
-//!
-//! And which sessions a file reaches: the client reads what one person sets for a project at the root of the git repository, what a
-//! project sets for everybody only where a session begins.
+//! Which file of settings wins: an organisation's, then what one person sets for a project, then a project's for all, then what
+//! a person sets for all projects. Shell variables are no layer; each wins over the keys that give way to it. And which
+//! sessions a file reaches: the client reads a person's file for a project at the root of the git repository, a project's only
+//! where a session begins.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;

@@ -1,6 +1,4 @@
-//! A configuration text in the making: finds the place for a key and splices it in.
-//!
-//! The text is never printed from a tree. Each change is one splice at a place that the [`DocumentOutline`] names, so comments,
+//! A configuration text in the making: each change is one splice at a place that the [`DocumentOutline`] names, so comments,
 //! order, number spelling, line endings and a byte order mark survive because nobody touches them.
 
 mod removal;

@@ -1,8 +1,6 @@
-//! Takes keys out of a text: which bytes go with them, and which blank lines stood there for their sake alone.
-//!
-//! All cuts are found in one look at the outline, so that whoever takes a hundred keys out does not read the text a
-//! hundred times. What devboy added is cut the way it was added. Out of an inline table a key goes with its comma, or with its line
-//! where each has its own.
+//! Takes keys out of a text: which bytes go with them, and which blank lines stood there for their sake alone. All cuts are
+//! found in one look at the outline. What devboy added is cut the way it was added; out of an inline table a key goes with its
+//! comma, or with its line where each has its own.
 
 use std::collections::BTreeSet;
 use std::ops::Range;

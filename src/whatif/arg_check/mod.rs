@@ -1,8 +1,6 @@
-//! `arg-check`: checks the arguments of logged calls against the schemas of their tools: parse, validate, would it run. The
-//! lake holds no arguments, so the logs are read for it.
-//!
-//! The class of a call is a function of its schema and its input alone. Schemas are never fetched: a reference to
-//! another document is refused. Errors name places and keywords, never values.
+//! `arg-check`: checks the arguments of logged calls against the schemas of their tools, for which the logs are read: the lake
+//! holds no arguments. The class of a call is a function of its schema and its input alone; a reference to another document is
+//! refused, never fetched. Errors name places and keywords, never values.
 
 mod coercion;
 pub mod outcome;

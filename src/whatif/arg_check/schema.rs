@@ -1,7 +1,6 @@
-//! JSON Schemas, as definitions of tools have them: what may stand in one, and where its references lead.
-//!
-//! Every keyword of drafts 6 to 2020-12 that says something about a value is checked. `format` and the `content`
-//! keywords are notes, as the newer drafts have it. Nothing is ever fetched.
+//! JSON Schemas, as definitions of tools have them: what may stand in one, and where its references lead. Every keyword of
+//! drafts 6 to 2020-12 that says something about a value is checked; `format` and `content…` are notes, as the newer drafts
+//! have it.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,9 +1,7 @@
-//! Tool definitions: what is known about each tool that a model may be offered, how large that is in its context, and
-//! what each provider's way to write them does to their size.
-//!
-//! Logs hold no definitions, so they come from files that the user brings ([`read`]), from what a log quotes
-//! ([`read::quoted`]), or not at all. The shipped catalog has words and schemas of the built-in tools, but they are our
-//! own wording: its sizes say nothing about what a client sends, and nobody may add them up.
+//! Tool definitions: what is known about each tool that a model may be offered, how large that is in its context, and what each
+//! provider's way to write them does to their size. They come from files that the user brings ([`read`]) or from what a log
+//! quotes ([`read::quoted`]). The shipped catalog has words and schemas in our own wording: its sizes say nothing, and nobody
+//! may add them up.
 
 pub mod read;
 

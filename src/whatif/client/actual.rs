@@ -1,8 +1,6 @@
-//! The changes of Claude Code's settings that the journal knows: those of one entry that concern the same requests are one
-//! change, since the bill does not tell them apart.
-//!
-//! And what became of one: what its requests were billed after it, over before it, held against requests that it does not
-//! concern (difference in differences), with an interval over sessions.
+//! The changes of Claude Code's settings that the journal knows (those of one entry that concern the same requests are one
+//! change), and what became of each: what its requests were billed after it, over before it, held against requests that it does
+//! not concern (difference in differences), with an interval over sessions.
 
 use std::collections::{BTreeMap, BTreeSet};
 

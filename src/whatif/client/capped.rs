@@ -1,8 +1,6 @@
-//! Results of tools as the client would have shown them under a smaller limit: from the start of what was shown, a preview of
-//! what is too long.
-//!
-//! And what a limit keeps back and a later step names: nothing else in the context says it, so the model has to look
-//! it up where the client stored the rest, and has it in its context from then on.
+//! Results of tools as the client would have shown them under a smaller limit: a preview of what is too long. And what a limit
+//! keeps back and a later step names: nothing else in the context says it, so the model has to look it up where the client
+//! stored the rest, and has it in its context from then on.
 
 use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet};

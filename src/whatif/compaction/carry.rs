@@ -1,9 +1,6 @@
-//! How large contexts are around the compactions of the log: after them, and whether that is predicted (by the
-//! parameters, and by what is known before), and how far they grew before. The latter is all that telemetry can say
-//! about thresholds, since its sizes are those of tool results alone.
-//!
-//! Known before a compaction is what the chain began with besides its first prompt, a summary as long as the last ones,
-//! the files that were read last (the client puts them back), and a rest learned from earlier compactions.
+//! How large contexts are around the compactions of the log: after them, and whether that is predicted (by what the chain began
+//! with, a summary as long as the last ones, the files that were read last, and a rest learned from earlier compactions); and
+//! how far they grew before, which is all that telemetry can say about thresholds.
 
 use std::collections::BTreeMap;
 

@@ -206,11 +206,9 @@ impl TrimMessage {
     }
 }
 
-/// The cache-friendly variant: what was cut stays as it was cut until the context begins with nothing again (going back to
-/// an earlier place changes no cut), and new cuts come in batches.
-///
-/// Cuts advance at the first request of an exchange, when enough exchanges went by since the last time and the plain
-/// rule would have broken a prefix in between. So every break here has one there, and there are never more of them.
+/// The cache-friendly variant: what was cut stays as it was cut until the context begins with nothing again, and new cuts come
+/// in batches: at the first request of an exchange, when enough exchanges went by and the plain rule would have broken a prefix
+/// in between. So there are never more breaks than there.
 #[derive(Clone, Default)]
 pub(crate) struct Sticky {
     /// By [`TrimMessage::id`]; messages that are as they were are missing.
@@ -348,11 +346,9 @@ impl CutNumbers {
     }
 }
 
-/// Code points of a text that are kept; none if it fits its cap and stays whole. `tokens_of` counts the first so many code
-/// points of the text.
-///
-/// The first try keeps the cap's share of the characters, but not less than a minimum; then it shrinks until it fits, if
-/// need be to nothing: a text of characters with several tokens each cannot always fit.
+/// Code points of a text that are kept; none if it fits its cap and stays whole. `tokens_of` counts the first so many of them.
+/// The first try keeps the cap's share of the characters, at least a minimum; then it shrinks until it fits, if need be to
+/// nothing.
 pub fn kept_chars(numbers: &CutNumbers, chars: u32, cap: u32, tokens_of: impl Fn(u32) -> u32) -> Option<u32> {
     let tokens = tokens_of(chars);
     if tokens <= cap || chars == 0 {

@@ -1,7 +1,5 @@
-//! The policy `pick-tools`: of all tools those few are sent whose words score best against the person's message.
-//!
-//! Scores are fractions of whole numbers and are compared as such; the order is total. The engine behind it is that of
-//! `tool-filter`.
+//! The policy `pick-tools`: of all tools those few are sent whose words score best against the person's message. Scores are
+//! fractions of whole numbers and are compared as such. The engine behind it is that of `tool-filter`.
 
 pub mod outcome;
 

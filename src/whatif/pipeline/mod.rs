@@ -1,11 +1,7 @@
 //! The policy `pipeline`: devboy's own layers over the same contexts, so that what they save is told in money, and beside
-//! policies that take old text away.
-//!
-//! A result is shortened when it comes in and stays as it came, so no prefix breaks. What a result would have been replaced
-//! by is not decided here: a replay of the layers has done that. A hint, though, points at an earlier result; if another
-//! policy has removed that one, the hint dangles ([`crate::whatif::sim::breakage::detect`]).
-//!
-//! Here stand the stage, what it did to the results of a log, and the report of that.
+//! policies that take old text away. A result is shortened when it comes in, by what a replay of the layers decided, and stays
+//! as it came, so no prefix breaks. If another policy has removed what a hint points at, the hint dangles
+//! ([`crate::whatif::sim::breakage::detect`]).
 
 pub mod replayed;
 

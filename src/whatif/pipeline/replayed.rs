@@ -1,10 +1,6 @@
-//! `pipeline`: the layers are replayed over the logs as `devboy replay` does, and what they sent goes into the
-//! contexts.
-//!
-//! And what one place on the way could save in money: its layers over the same contexts, under the simulated prompt cache.
-//!
-//! A result that is sent in fewer tokens is written to the cache once and read from it many times, so that a share of
-//! tool-response tokens says little about the bill.
+//! `pipeline`: the layers are replayed over the logs as `devboy replay` does, and what they sent goes into the contexts. And
+//! what one place on the way could save in money under the simulated prompt cache: a result is written to the cache once and
+//! read many times, so that a share of tool-response tokens says little about the bill.
 
 use std::sync::Arc;
 

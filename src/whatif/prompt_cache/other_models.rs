@@ -15,12 +15,9 @@ use crate::whatif::sim::cache_sim::written;
 use crate::whatif::sim::cost::{Cost, Spent};
 use crate::whatif::sim::simulator::Simulator;
 
-/// The threshold model over all chains: a published way to compare lifetimes that looks at nothing but the gap before each
-/// request.
-///
-/// Gaps up to five minutes are warm, up to an hour recoverable, longer ones cold. For five minutes every write has that
-/// price, and reads after a recoverable gap become writes. For an hour every write has that price, but one after a
-/// recoverable gap is read, and only as much as a warm turn usually writes is written.
+/// The threshold model over all chains: a published way to compare lifetimes by the gap before each request alone. Gaps up to
+/// five minutes are warm, up to an hour recoverable, longer ones cold. For five minutes reads after a recoverable gap become
+/// writes; for an hour what is written after one is read, and only as much as a warm turn usually writes is written.
 pub fn threshold(simulator: &Simulator<'_>) -> ThresholdModel {
     let mut model = ThresholdModel::default();
     for chain in &simulator.timeline.chains {

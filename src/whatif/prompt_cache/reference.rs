@@ -1,8 +1,6 @@
-//! The user's own figures beside those of a published study of coding agents: the same questions, asked of the user's logs.
-//!
-//! And what the client itself says that sessions have cost (`cost-state`), beside what their requests in the log come to: a
-//! second truth. Its totals also hold calls to helper models and requests that no record shows, so the log should come
-//! to less, never to more.
+//! The user's own figures beside those of a published study of coding agents. And what the client itself says that sessions
+//! have cost (`cost-state`), beside what their requests in the log come to: its totals also hold calls that no record shows, so
+//! the log should come to less, never to more.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,9 +1,7 @@
-//! The provider's prompt cache, simulated for one chain: which leading part of a context is read, which written, which
-//! billed in full.
-//!
-//! A cache holds prefixes, each with a lifetime that every hit renews for free. The static prefix has a breakpoint of its
-//! own; in the layout of the client the tail has one at every request. Nothing else decides what is read than the length
-//! that two contexts have in common and the time between uses.
+//! The provider's prompt cache, simulated for one chain: which leading part of a context is read, which written, which billed
+//! in full. It holds prefixes, each with a lifetime that every hit renews. The static prefix has a breakpoint of its own; in
+//! the layout of the client the tail has one at every request. Nothing else decides than the length that two contexts have in
+//! common and the time between uses.
 
 use crate::base::names::Sym;
 use crate::logs::trace::{Millis, NO_TIME};

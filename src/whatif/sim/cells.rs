@@ -1,10 +1,7 @@
 //! Where a policy wins or loses: the same comparison by project, by model and by size of context, each with its interval over
-//! sessions, and corrected for having looked at many.
-//!
-//! Requests of one session depend on each other, so whole sessions are drawn, and each sample is measured by its own standard
-//! error (the bootstrap-t of Efron 1982; Efron and Tibshirani 1993, 12.5): a few sessions are most of a bill, and samples
-//! without them look surer than they are. A part is clear if its change is beyond what the simulation is off there, in the
-//! interval as well as in a test that is held to a false discovery rate over everything that was looked at.
+//! whole sessions (the bootstrap-t, see [`crate::base::bootstrap`]). A part is clear if its change is beyond what the
+//! simulation is off there, in the interval as well as in a test that is held to a false discovery rate over everything that
+//! was looked at.
 
 use std::collections::BTreeMap;
 

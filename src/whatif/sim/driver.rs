@@ -1,9 +1,7 @@
-//! Sends the requests of the log again: lays out each context, lets the stages change it, sees what of it is still cached,
-//! and prices it.
-//!
-//! A context is the static prefix and then, request by request of the segment: what the model wrote for the request
-//! before, the residual of this one, what came in. Without stages that is what the log says was sent. Chains are
-//! independent of each other: what they share across sessions is looked up in times of the log, never in results.
+//! Sends the requests of the log again: lays out each context (the static prefix and then, request by request of the segment,
+//! what the model wrote, the residual, what came in), lets the stages change it, sees what of it is still cached, and prices
+//! it. Chains are independent of each other: what they share across sessions is looked up in times of the log, never in
+//! results.
 
 use std::ops::Range;
 

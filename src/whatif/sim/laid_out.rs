@@ -1,8 +1,6 @@
-//! The contexts that the log says were sent, laid out as items.
-//!
-//! A segment begins with nothing but the static prefix, or with the context and output of an earlier request (a rewind, a
-//! fork, a shrunk context without what went). Each request then adds: what the model wrote before, the residual, what
-//! came in.
+//! The contexts that the log says were sent, laid out as items. A segment begins with nothing but the static prefix, or with
+//! the context and output of an earlier request (a rewind, a fork, a shrunk context without what went). Each request then adds
+//! what the model wrote before, the residual, what came in.
 
 use crate::logs::timeline::requests::{NONE, Timeline};
 use crate::whatif::sim::sizes::BlockSizes;

@@ -1,7 +1,5 @@
-//! What tokens cost: a dated price table and its look-up, in integers.
-//!
-//! All five rates of a model stand in the table; none is derived. A model that the table does not know is unpriced: its
-//! tokens are summed, its dollars are not, and its input-equivalent tokens use the usual ratios.
+//! What tokens cost: a dated price table with all five rates of a model, and its look-up, in integers. Of a model that it does
+//! not know tokens are summed, dollars are not, and input-equivalent tokens use the usual ratios.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

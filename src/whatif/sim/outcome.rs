@@ -1,7 +1,5 @@
-//! Compares a policy's run with the run of the log itself, request by request and summed up every way.
-//!
-//! And two runs of the simulator side by side: what each costs where both have a price, by how much that may differ in other
-//! sessions, and whether one of them is clearly cheaper.
+//! Compares a policy's run with the run of the log itself, request by request and summed up every way; and two runs of the
+//! simulator: what each costs where both have a price, and whether one of them is clearly cheaper.
 
 use std::collections::BTreeMap;
 

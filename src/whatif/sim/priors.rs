@@ -1,8 +1,6 @@
-//! What can be known of a request before its bill: how long its static prefix is, whether another session keeps that warm,
-//! how long its writes live, whether a request that is not logged will have cached the output before it.
-//!
-//! Everything is learned from requests that were sent earlier, in the order of the clock over all sessions, so that it
-//! depends neither on the order of files nor on threads.
+//! What can be known of a request before its bill: how long its static prefix is, whether another session keeps that warm, how
+//! long its writes live, whether a request that is not logged will have cached the output before it. All of it is learned from
+//! requests that were sent earlier, by the clock over all sessions, so that neither the order of files nor threads matter.
 
 use std::collections::BTreeMap;
 
@@ -182,11 +180,9 @@ fn classes(timeline: &Timeline, unknown: CacheLifetime) -> Vec<CacheLifetime> {
     classes
 }
 
-/// By request: milliseconds between the end of the one before in its chain and its start; 0 where that is not known.
-///
-/// Clocks are set back, and a session that is taken up again may be written anew with one time for all that was said
-/// before. So a time counts only if it is not that of several answers, and the time since the request before is counted
-/// from the newest earlier time that is not later than the request.
+/// By request: milliseconds between the end of the one before in its chain and its start; 0 where that is not known. Clocks are
+/// set back, and a session may be written anew with one time for all that was said before: a time counts only if it is not that
+/// of several answers, from the newest earlier time that is not later than the request.
 fn idle(timeline: &Timeline) -> Vec<Millis> {
     let mut idle = vec![0; timeline.requests.len()];
     for chain in &timeline.chains {

@@ -1,8 +1,6 @@
-//! How many tokens each block of a context has.
-//!
-//! No tokenizer is trusted: the growth of a context from one request to the next is billed and so exactly known, and the
-//! blocks of that increment share it in proportion to estimates. What the log does not show (reminders, attachments) is
-//! the residual of the request that brought it.
+//! How many tokens each block of a context has. No tokenizer is trusted: the growth of a context from one request to the next
+//! is billed, and the blocks of that increment share it in proportion to estimates. What the log does not show (reminders,
+//! attachments) is the residual of the request that brought it.
 
 use std::collections::BTreeMap;
 use std::ops::Range;

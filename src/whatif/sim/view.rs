@@ -1,11 +1,9 @@
 //! A context as it is about to be sent, the stages that may change it, and what chains that were forked off begin with.
 //!
-//! For every request the driver lays out what the log says was sent: the static prefix (tools, system) and the blocks of
-//! the segment so far with their sizes. Each stage makes a view of its own of the one before it; the driver then compares
-//! the last one with what was sent before to see how much of a cached prefix is still good, prices it, and looks for what was
-//! lost. So stages compose, and without any stage the view is the log's. A context mostly is the one before with a little
-//! behind it: everybody keeps the views and says how much of one stayed, so that a long thread is not read from its start at
-//! every request.
+//! For every request the driver lays out what the log says was sent. Each stage makes a view of its own of the one before it;
+//! the driver compares the last one with what was sent before to see how much of a cached prefix is still good, prices it, and
+//! looks for what was lost. So stages compose. A context mostly is the one before with a little behind it: everybody keeps the
+//! views and says how much of one stayed.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};

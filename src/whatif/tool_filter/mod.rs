@@ -1,8 +1,6 @@
-//! The policy `tool-filter`: an always list and the proposals of a predictor instead of every tool.
-//!
-//! The visible set of a turn is always ∪ proposed ∪ learned, and a tool for asking for the others. Truth is what was
-//! called; a model with fewer tools might have called others. Savings need sizes: without a catalog of the definitions
-//! that were really sent they are not estimated, and misses alone are told.
+//! The policy `tool-filter`: what is always shown, the proposals of a predictor and what was learned, with a tool for asking
+//! for the others. Truth is what was called; a model with fewer tools might have called others. Savings need sizes: without a
+//! catalog of the definitions that were really sent, misses alone are told.
 
 pub mod outcome;
 pub mod params;

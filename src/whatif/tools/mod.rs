@@ -1,8 +1,6 @@
-//! What policies about tool lists share: which tools there are ([`inventory`]), what is known of them ([`Tools`]), what
-//! was asked for ([`Queries`]), which of them each request would have been shown and missed ([`plan`]), and what that
-//! does to contexts ([`stage`]).
-//!
-//! What was asked for when a turn began are the words of the person and of the messages before, as hashes with counts.
+//! What policies about tool lists share: which tools there are ([`inventory`]), what is known of them ([`Tools`]), what was
+//! asked for when a turn began ([`Queries`]: words as hashes with counts), which of them each request would have been shown and
+//! missed ([`plan`]), and what that does to contexts ([`stage`]).
 
 pub mod inventory;
 pub mod plan;

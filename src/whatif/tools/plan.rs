@@ -1,6 +1,5 @@
-//! Which tools each request of a chain would have been shown, which it missed, and what became of the misses.
-//!
-//! Truth is what was really called; with fewer tools in sight a model might have called others.
+//! Which tools each request of a chain would have been shown, which it missed, and what became of the misses; by what was
+//! really called.
 
 use std::ops::Range;
 use std::sync::Arc;

@@ -1,7 +1,5 @@
-//! Shows contexts with fewer definitions at their head, and pays for getting missed ones back.
-//!
-//! Definitions come first in a context, so another set of them is another prefix and nothing behind it is still cached.
-//! A definition that comes back by being appended leaves the prefix alone and stays in the history.
+//! Shows contexts with fewer definitions at their head, so that nothing behind it is still cached, and pays for getting missed
+//! ones back. A definition that comes back by being appended leaves the prefix alone and stays in the history.
 
 use std::sync::Arc;
 

@@ -1,22 +1,6 @@
-//! Search hits and path lists with each path written once, as a heading.
-//!
-//! ```text
-//! src/a.rs-11-fn main() {          src/a.rs:
-//! src/a.rs:12:    work();          11-fn main() {
-//! src/a.rs-13-    more();          12:    work();
-//! src/a.rs-14-}               =>       more();
-//! src/b/c.rs                       }
-//! src/b/d.rs                       src/b/:
-//! src/b/e.rs                       c.rs
-//!                                  d.rs
-//!                                  e.rs
-//! ```
-//!
-//! Under the heading `path:` stand rows `12:hit` and `13-context`; any other line is the context line with the next
-//! number, as it stands in the file. Under the heading `directory/:` stand paths in that directory. A line `[end]` is put
-//! where lines of the body could be taken for part of a group. Some search tools write paths relative to the working
-//! directory only where a colon follows, so that context lines without one have a directory more; the first line then
-//! names it.
+//! Search hits and path lists with each path written once, as a heading (grammar and example: docs/formats.md). Some search
+//! tools write paths relative to the working directory only where a colon follows, so that context lines without one have a
+//! directory more; the first line then names it.
 
 pub mod lines;
 

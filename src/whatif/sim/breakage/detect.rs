@@ -1,11 +1,7 @@
-//! What a request's output took up from the context of the log and would not have found in the one that was sent; and
-//! hints that lost their targets: a deduplicated result points at an earlier one that a policy has removed.
-//!
-//! A reference breaks where the log's own context shows at least one of its occurrences and the sent one shows none. So
-//! nothing breaks when nothing is removed, and what the model knew from elsewhere is not put down to the policy. The
-//! text of a simulated summary is unknown: it is taken to repeat nothing, so the counts are upper bounds.
-//!
-//! For that it is looked up which blocks a context shows: the log's own of a request, and one that is sent.
+//! What a request's output took up from the context of the log and would not have found in the one that was sent; and hints
+//! whose target a policy has removed. A reference breaks where the log's own context shows at least one of its occurrences and
+//! the sent one shows none, so nothing breaks when nothing is removed. A simulated summary is taken to repeat nothing, so the
+//! counts are upper bounds.
 
 use std::collections::BTreeSet;
 use std::ops::Range;

@@ -1,8 +1,6 @@
-//! Which file a call is about, when the chain named it before, and when it was last read.
-//!
-//! And how old the newest verbatim sources of edits are, in human turns, and what follows for a policy that keeps only the
-//! last turns; and how often a file is read that the chain has read before, after real compactions and everywhere else.
-//! Properties of the log alone: the yardsticks for every simulated loss.
+//! Which file a call is about, when the chain named it before, and when it was last read. And the yardsticks of the log alone
+//! for every simulated loss: how old the newest verbatim sources of edits are, in human turns, and how often a file is read
+//! that the chain has read before, after real compactions and everywhere else.
 
 use std::ops::Range;
 

@@ -1,9 +1,6 @@
-//! What a changed context broke: for every request, what its output took up from the context in the log and would no
-//! longer have found.
-//!
-//! [`detect`] looks up the blocks of the log's context and of the one that was sent, compares them and tells which hints lost
-//! their targets; [`rows`] adds the breaks up. [`files`] knows which file a call is about and when it was last read, how old
-//! the sources of edits are, and how often files are read again without any policy.
+//! What a changed context broke: what the output of a request took up from the context in the log and would no longer have
+//! found. [`detect`] compares the blocks of both contexts; [`rows`] adds the breaks up; [`files`] knows which file a call is
+//! about, and what happens without any policy.
 
 pub mod detect;
 pub mod files;
