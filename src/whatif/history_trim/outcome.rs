@@ -111,7 +111,9 @@ pub struct CapNumbers {
     pub budget_min: u32,
     /// Largest budget that counts.
     pub budget_max: u32,
+    /// Base per token of the budget.
     pub base_per_budget: f64,
+    /// Least base.
     pub base_min: u32,
     pub base_max: u32,
     pub crowd_messages: u32,
@@ -123,6 +125,7 @@ pub struct CapNumbers {
     pub message_near_min: u32,
     /// Cap of the oldest message per cap next to the boundary.
     pub message_oldest_share: f64,
+    /// Least cap of the oldest message.
     pub message_oldest_min: u32,
     pub tool_share: f64,
     /// Least cap of a result next to the boundary.
