@@ -492,6 +492,25 @@ fn what_events_propose_and_the_disk_refuses_is_not_told_as_a_change() {
 }
 
 #[test]
+fn the_secret_of_a_machine_decides_no_order() {
+    let told = |secret: &str| {
+        let home = Home::of_team(Some(secret));
+        for number in 0..8 {
+            let tool = format!("\"mcp__store__list_{number}\"");
+            let text = super::harness::session(&format!("s{number}"), 30).replace("\"Grep\"", &tool);
+            home.write(&format!(".claude/projects/-home-u-p/s{number}.jsonl"), text);
+        }
+        home.run(&["tune", "analyze", "--from-claude-logs", "--dry-run", "--explain"]).out
+    };
+    let first = told("one");
+    assert!(first.contains("R1 skip mcp__store__list_7"), "{first}");
+    for secret in ["two", "three", "four"] {
+        let lines = |text: String| text.lines().filter(|line| line.contains("mcp__store")).map(str::to_owned).collect::<Vec<_>>();
+        assert_eq!(lines(told(secret)), lines(first.clone()), "{secret}");
+    }
+}
+
+#[test]
 fn a_written_change_is_in_the_history_and_can_be_undone() {
     let home = Home::new();
     home.write(EVENTS, lines(&repeats_far_apart()));
