@@ -4,6 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::civil::Date;
+use rayon::prelude::*;
 
 use crate::base::names::Sym;
 use crate::fleet::contribute::ShareGuide;
@@ -12,7 +13,7 @@ use crate::fleet::measure::{bin, middle};
 use crate::frames::contribution::TEXT_BYTES_MAX;
 use crate::frames::light::{AFTER, LightCall, NONE, Number};
 use crate::logs::trace::Millis;
-use crate::mine::repeats::{NO_REPEAT, repeats};
+use crate::mine::repeats::{NO_REPEAT, distances};
 use crate::telemetry::log::{EventLog, NO_LATENCY, NO_STEP, RecordedEvent};
 
 /// [`Number::CountsIn`] of a call that counts in its endpoint.
@@ -81,7 +82,8 @@ impl LightDraft<'_> {
                 found.entry((week, event.endpoint, event.tool)).or_default().push(index);
             }
         }
-        let distances = repeats(&self.log.whole());
+        let sessions = self.log.events.par_chunk_by(|a, b| a.session == b.session);
+        let distances: Vec<u32> = sessions.flat_map_iter(distances).collect();
         for ((week, endpoint, _), events) in found {
             for index in self.chosen(&events, |at| &self.log.events[at]) {
                 let name = self.names[endpoint.0 as usize].clone();

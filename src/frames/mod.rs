@@ -10,7 +10,6 @@ pub mod tool_use;
 pub mod bodies;
 mod columns;
 pub mod edge;
-pub mod events;
 pub mod export;
 pub mod few_rows;
 mod groups;

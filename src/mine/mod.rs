@@ -8,6 +8,7 @@ pub mod tables;
 
 pub mod compare;
 pub mod edges;
+pub mod endpoint_sums;
 pub mod fields;
 pub mod follow_ups;
 pub mod observe;

@@ -1,25 +1,23 @@
 //! Recorded responses to what rules R1 to R7 read: endpoint fingerprints, costs of tools, and the whole.
 
 use std::collections::BTreeMap;
-use std::ops::Range;
 
 use rayon::prelude::*;
 
 use crate::base::body_shape::{BodyShape, LayerId};
-use crate::base::error::Result;
 use crate::base::names::Sym;
 use crate::base::stats::SessionUse;
 use crate::facts::inner_formats::InnerFormat;
-use crate::frames::events::{EndpointSpan, EndpointSum, EventFrame, STABILITY_PARTS};
 use crate::frames::fingerprint::{EventProfile, Fingerprint, LayerTokens, Observed, ToolCosts, UnrecordedPlans};
 use crate::logs::trace::Millis;
-use crate::mine::repeats::{NO_REPEAT, repeats};
-use crate::mine::sizes::{ValueCount, ValueCounts, quantile};
+use crate::mine::endpoint_sums::{EndpointSpan, EndpointSum, EndpointSums, STABILITY_PARTS};
+use crate::mine::repeats::{NO_REPEAT, distances};
+use crate::mine::sizes::{GroupedValues, ValueCount, ValueCounts, quantile};
 use crate::settings::{AgentClass, classify_agent};
 use crate::telemetry::log::{LogPart, RaceWord, RecordedEvent, foreseeable_tokens};
 
-/// Events that a frame holds, apart from the rest of the last session: a frame for each thread takes little room, and its
-/// columns are small enough to be made where those of another one were.
+/// Events that are summed up by one thread, apart from the rest of the last session: enough pieces for all threads, few enough
+/// sums to merge.
 const PIECE_EVENTS: usize = 25_000;
 
 /// What the summing up needs to know besides the events.
@@ -61,27 +59,22 @@ pub struct EventSums {
 
 impl EventSums {
     /// Sums some sessions of a sorted log up.
-    pub fn of(part: &LogPart<'_>) -> Result<Self> {
-        let log = part.log;
-        let distances = repeats(part);
-        let of_tools = || {
-            let kept = log.events.par_iter().filter(|event| part.has(event.session));
-            ValueCounts::of(kept.map(|event| (event.tool, event.bytes, event.weight)))
-        };
-        let of_repeats = || {
-            let repeated = log.events.par_iter().zip(&distances).filter(|(_, distance)| **distance != NO_REPEAT);
-            ValueCounts::of(repeated.map(|(event, distance)| (event.endpoint, *distance, event.weight)))
-        };
-        // Before the sums, not beside them: at once they would need more room.
-        let (bytes, repeated) = rayon::join(of_tools, of_repeats);
-        let (endpoints, spans) = sums(part, &distances)?;
-        let sessions: Vec<&[RecordedEvent]> = part.sessions().collect();
-        let is_nested = |event: &&RecordedEvent| event.shape == BodyShape::NestedObject as u8 && event.depth > 0;
-        let nested = sessions.par_iter().flat_map_iter(|session| session.iter().filter(is_nested));
-        let depths = ValueCounts::of(nested.map(|event| (Sym::default(), event.depth.into(), event.weight)));
-        let contexts = sessions.par_iter().map(|session| ContextSums::of(session));
-        let contexts = contexts.reduce(ContextSums::default, ContextSums::plus);
-        Ok(Self { endpoints, spans, bytes, distances: repeated, depths, contexts })
+    pub fn of(part: &LogPart<'_>) -> Self {
+        let (mut whole, mut spans_of_pieces) = (Self::default(), Vec::new());
+        let (mut bytes, mut distances, mut depths) = (Vec::new(), Vec::new(), Vec::new());
+        let pieces: Vec<PieceSums> = pieces(part).into_par_iter().map(PieceSums::of).collect();
+        for piece in pieces {
+            let (sums, spans): (Vec<_>, Vec<_>) = piece.endpoints.into_sums().into_iter().unzip();
+            whole.endpoints.extend(sums);
+            spans_of_pieces.extend(spans);
+            whole.contexts = whole.contexts.plus(piece.contexts);
+            bytes.push(piece.bytes);
+            distances.push(piece.distances);
+            depths.push(piece.depths);
+        }
+        add_spans(&mut whole.spans, spans_of_pieces.into_iter());
+        let [bytes, distances, depths] = [bytes, distances, depths].map(|parts| ValueCounts::of(parts.into_iter()));
+        Self { endpoints: merged(whole.endpoints), bytes, distances, depths, ..whole }
     }
 
     /// Of the sessions of both, which share none.
@@ -113,19 +106,37 @@ impl EventSums {
     }
 }
 
-/// The sums and spans of all endpoints, added up over pieces of whole sessions: a frame of all events would take as much
-/// room again as they do.
-fn sums(part: &LogPart<'_>, distances: &[u32]) -> Result<(Vec<EndpointSum>, BTreeMap<Sym, EndpointSpan>)> {
-    let of_piece = |piece: Vec<Range<usize>>| {
-        let count = piece.iter().map(Range::len).sum();
-        let places = piece.into_iter().flatten();
-        EventFrame::new(count, places.map(|at| (&part.log.events[at], distances[at])))?.sums()
-    };
-    let of_pieces: Result<Vec<_>> = pieces(part).into_par_iter().map(of_piece).collect();
-    let (sums, spans_of_pieces): (Vec<_>, Vec<_>) = of_pieces?.into_iter().flatten().unzip();
-    let mut spans = BTreeMap::new();
-    add_spans(&mut spans, spans_of_pieces.into_iter());
-    Ok((merged(sums), spans))
+/// What a piece of whole sessions adds up to: each event is fetched once.
+#[derive(Default)]
+struct PieceSums {
+    endpoints: EndpointSums,
+    bytes: GroupedValues,
+    distances: GroupedValues,
+    depths: GroupedValues,
+    contexts: ContextSums,
+}
+
+impl PieceSums {
+    fn of(sessions: Vec<&[RecordedEvent]>) -> Self {
+        let mut sums = Self::default();
+        for session in sessions {
+            sums.contexts = sums.contexts.plus(ContextSums::of(session));
+            session.iter().zip(distances(session)).for_each(|(event, distance)| sums.add(event, distance));
+        }
+        sums
+    }
+
+    fn add(&mut self, event: &RecordedEvent, distance: u32) {
+        let repeats = distance != NO_REPEAT;
+        self.endpoints.add(event, repeats);
+        self.bytes.add(event.tool, event.bytes, event.weight);
+        if repeats {
+            self.distances.add(event.endpoint, distance, event.weight);
+        }
+        if event.shape == BodyShape::NestedObject as u8 && event.depth > 0 {
+            self.depths.add(Sym::default(), event.depth.into(), event.weight);
+        }
+    }
 }
 
 fn add_spans(spans: &mut BTreeMap<Sym, EndpointSpan>, others: impl Iterator<Item = EndpointSpan>) {
@@ -137,18 +148,18 @@ fn add_spans(spans: &mut BTreeMap<Sym, EndpointSpan>, others: impl Iterator<Item
     }
 }
 
-/// The places of whole sessions, [`PIECE_EVENTS`] events together.
-fn pieces(part: &LogPart<'_>) -> Vec<Vec<Range<usize>>> {
-    let (mut pieces, mut held) = (Vec::<Vec<Range<usize>>>::new(), 0);
-    for places in part.places() {
+/// Whole sessions, [`PIECE_EVENTS`] events together.
+fn pieces<'l>(part: &LogPart<'l>) -> Vec<Vec<&'l [RecordedEvent]>> {
+    let (mut pieces, mut held) = (Vec::<Vec<&[RecordedEvent]>>::new(), 0);
+    for session in part.sessions() {
         match pieces.last_mut().filter(|_| held < PIECE_EVENTS) {
             Some(piece) => {
-                held += places.len();
-                piece.push(places);
+                held += session.len();
+                piece.push(session);
             }
             None => {
-                held = places.len();
-                pieces.push(vec![places]);
+                held = session.len();
+                pieces.push(vec![session]);
             }
         }
     }

@@ -1,28 +1,22 @@
 //! Which responses repeat what their context was shown before, and how long ago: from content hashes alone, so that it
 //! does not matter what any cache did.
 
-use rayon::prelude::*;
-
 use crate::base::id::IdMap;
-use crate::telemetry::log::{LogPart, RecordedEvent};
+use crate::telemetry::log::RecordedEvent;
 
-/// [`repeats`] for a response that repeats nothing.
+/// [`distances`] for a response that repeats nothing.
 pub const NO_REPEAT: u32 = u32::MAX;
 
-/// For each event of a sorted log the LRU stack distance of its repeat: the number of distinct other bodies that the same
+/// For each event of a session, in order, the LRU stack distance of its repeat: the number of distinct other bodies that the same
 /// context and partition was shown since it was last shown this one (Mattson et al. 1970). [`NO_REPEAT`] for the first
-/// showing, where no content hash was recorded or images stand beside the text, and in sessions that are left out.
-pub fn repeats(part: &LogPart<'_>) -> Vec<u32> {
-    let context = |event: &RecordedEvent| (event.session, event.chain, event.partition);
-    let contexts = part.log.events.par_chunk_by(|a, b| context(a) == context(b));
-    let none = |events: &[RecordedEvent]| vec![NO_REPEAT; events.len()];
-    contexts
-        .flat_map_iter(|events| if part.has(events[0].session) { distances(events) } else { none(events) })
-        .collect()
+/// showing, and where no content hash was recorded or images stand beside the text.
+pub fn distances(session: &[RecordedEvent]) -> Vec<u32> {
+    let context = |event: &RecordedEvent| (event.chain, event.partition);
+    session.chunk_by(|a, b| context(a) == context(b)).flat_map(of_context).collect()
 }
 
-fn distances(events: &[RecordedEvent]) -> Vec<u32> {
-    let mut shown_at: IdMap<_, usize> = IdMap::default();
+fn of_context(events: &[RecordedEvent]) -> Vec<u32> {
+    let mut shown_at: IdMap<_, usize> = IdMap::with_capacity_and_hasher(events.len(), Default::default());
     // Marks the latest showing of each body.
     let mut latest = MarkCounts::new(events.len());
     let mut distances = Vec::with_capacity(events.len());

@@ -85,13 +85,19 @@ pub fn add(
     wanted: &WantedPairs,
     out: &mut IdMap<LaggedTools, Chance>,
 ) {
-    let mut single: IdMap<Sym, [f64; 2]> = IdMap::default();
+    // Of each tool the sums of its calls to the power of 1 to 4, which are those of the tool with itself as well: most messages
+    // have one tool.
+    let mut single: IdMap<Sym, [f64; 4]> = IdMap::default();
     let mut both: IdMap<(Sym, Sym), [f64; 4]> = IdMap::default();
     for message in messages {
         for &(tool, calls) in &message.tools {
             let a = calls as f64;
-            let [sum, squares] = single.entry(tool).or_default();
-            (*sum, *squares) = (*sum + a, *squares + a * a);
+            let sums = single.entry(tool).or_default();
+            let terms = [a, a * a, a * a * a, a * a * a * a];
+            sums.iter_mut().zip(terms).for_each(|(sum, term)| *sum += term);
+            if message.tools.len() == 1 {
+                continue;
+            }
             wanted.among(tool, &message.tools, |other, calls| {
                 let b = calls as f64;
                 let sums = both.entry((tool, other)).or_default();
@@ -100,13 +106,14 @@ pub fn add(
             });
         }
     }
-    let mut single: Vec<(Sym, [f64; 2])> = single.into_iter().collect();
+    let mut single: Vec<(Sym, [f64; 4])> = single.into_iter().collect();
     single.sort_unstable_by_key(|(tool, _)| *tool);
     let places: Vec<(u32, LaggedPairs)> = lags.iter().map(|&lag| (lag, places(messages, lag, turns))).collect();
     for &(from, a) in &single {
         wanted.among(from, &single, |to, b| {
-            let both = both.get(&(from, to)).copied().unwrap_or_default();
-            let sums = MessageSums { a, b, both };
+            let with_itself = [a[1], a[2], a[2], a[3]];
+            let both = if from == to { with_itself } else { both.get(&(from, to)).copied().unwrap_or_default() };
+            let sums = MessageSums { a: [a[0], a[1]], b: [b[0], b[1]], both };
             for &(lag, places) in places.iter().filter(|(_, places)| places.pairs > 0) {
                 *out.entry((from, to, lag)).or_default() += chance(places, &sums);
             }

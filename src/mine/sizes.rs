@@ -8,6 +8,7 @@ use rayon::prelude::*;
 
 use crate::base::backtest::{BacktestNumbers, JudgedCluster, Promise, PromiseCoverage, SessionSplit, cuts};
 use crate::base::bootstrap::SessionTrials;
+use crate::base::id::IdMap;
 use crate::base::names::Sym;
 use crate::base::stats::quantile_place;
 use crate::logs::history::History;
@@ -138,20 +139,23 @@ pub struct ValueCount {
 #[derive(Clone, Debug, Default)]
 pub struct ValueCounts(Vec<(u32, u32, u64, u64)>);
 
+/// The values of some events, by group and bits of the weight.
+#[derive(Debug, Default)]
+pub struct GroupedValues(IdMap<(Sym, u64), Vec<u32>>);
+
+impl GroupedValues {
+    /// Adds the value of an event.
+    pub fn add(&mut self, group: Sym, value: u32, weight: f64) {
+        self.0.entry((group, weight.to_bits())).or_default().push(value);
+    }
+}
+
 impl ValueCounts {
-    /// Each item is a group, a value and the weight of one event.
-    pub fn of(items: impl ParallelIterator<Item = (Sym, u32, f64)>) -> Self {
-        type Values = BTreeMap<(u32, u64), Vec<u32>>;
-        let add = |mut values: Values, (group, value, weight): (Sym, u32, f64)| {
-            values.entry((group.0, weight.to_bits())).or_default().push(value);
-            values
-        };
-        let join = |mut values: Values, others: Values| {
-            others.into_iter().for_each(|(key, others)| values.entry(key).or_default().extend(others));
-            values
-        };
-        let values = items.fold(Values::new, add).reduce(Values::new, join);
-        let counted = |((group, weight), mut values): ((u32, u64), Vec<u32>)| {
+    /// Counts the values of all parts.
+    pub fn of(parts: impl Iterator<Item = GroupedValues>) -> Self {
+        let mut values: IdMap<(Sym, u64), Vec<u32>> = IdMap::default();
+        parts.flat_map(|part| part.0).for_each(|(key, part)| values.entry(key).or_default().extend(part));
+        let counted = |((Sym(group), weight), mut values): ((Sym, u64), Vec<u32>)| {
             values.sort_unstable();
             let count = |same: &[u32]| (group, same[0], weight, same.len() as u64);
             values.chunk_by(|a, b| a == b).map(count).collect::<Vec<_>>()

@@ -88,11 +88,10 @@ pub struct LaidOutLog<'l> {
 
 impl Responses {
     /// Sums the responses up.
-    pub fn observe(&mut self, names: &Pseudonyms) -> Result<()> {
+    pub fn observe(&mut self, names: &Pseudonyms) {
         let whole = self.log.whole();
         let (sums, is_foreseen) = self.pool.install(|| (EventSums::of(&whole), whole.is_foreseen()));
-        self.observed = self.told(&whole, is_foreseen, &sums?, &self.sessions, names);
-        Ok(())
+        self.observed = self.told(&whole, is_foreseen, &sums, &self.sessions, names);
     }
 
     /// Sums the responses up, and apart those that rules speak of.
@@ -100,15 +99,14 @@ impl Responses {
         let (starts, lags) = (self.pool.install(|| self.log.starts()), &numbers.links.lags);
         let halves = self.split(&starts)?;
         let known = halves.map_or_else(|| self.log.whole(), |[known, _]| self.log.within(known));
-        let sum = || -> Result<_> { Ok((EventSums::of(&known)?, EventSums::of(&known.others())?)) };
+        let sum = || (EventSums::of(&known), EventSums::of(&known.others()));
         let follow = || {
             let sessions = halves.map_or(starts.len(), |[known, _]| known.len());
             let all = FollowUps::of_events(&self.log, &starts, lags, sessions);
             let coverage = statistics::coverage(&all, &SizesBySession::of_events(&self.log), numbers);
             (coverage, all.rows_of_first(sessions, numbers))
         };
-        let (sums, (coverage, follow_ups)) = self.pool.join(sum, follow);
-        let (sums, others) = sums?;
+        let ((sums, others), (coverage, follow_ups)) = self.pool.join(sum, follow);
         // What sums were made of lies between what stays.
         allocator::give_back_small_blocks();
         let (sessions, all) = (self.sessions_of(&known), self.log.whole());
@@ -137,11 +135,11 @@ impl Responses {
     }
 
     /// What some of the responses add up to, without follow-ups.
-    pub fn observe_part(&self, log: &EventLog, names: &Pseudonyms) -> Result<Observed> {
+    pub fn observe_part(&self, log: &EventLog, names: &Pseudonyms) -> Observed {
         let part = log.whole();
         let (sums, is_foreseen) = self.pool.install(|| (EventSums::of(&part), part.is_foreseen()));
         let sessions = self.pool.install(|| session_uses_of_events(&part, &self.words.read_class_tools));
-        Ok(self.told(&part, is_foreseen, &sums?, &sessions, names))
+        self.told(&part, is_foreseen, &sums, &sessions, names)
     }
 
     /// How each session was worked in; those that are left out were not.

@@ -1,0 +1,126 @@
+//! What the responses of each endpoint add up to, from which fingerprints are made.
+//!
+//! All sums are of whole numbers, apart for each sampling rate, so that they do not depend on the order in which threads
+//! add; the weights come in afterwards.
+
+use crate::base::body_shape::BodyShape;
+use crate::base::id::IdMap;
+use crate::base::names::Sym;
+use crate::base::sums::adds_up;
+use crate::telemetry::log::RecordedEvent;
+
+/// Parts of one in which key stability is added up.
+pub const STABILITY_PARTS: f64 = 1e9;
+
+/// Endpoint, bits of the weight, and shape, layer and inner formats in one number.
+type EventGroup = (Sym, u64, u32);
+
+/// Sums over the events of one endpoint that have the same weight, shape, layer and inner formats.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct EndpointSum {
+    pub endpoint: Sym,
+    /// Responses that each event stands for.
+    pub weight: f64,
+    /// Number of the shape.
+    pub shape: u8,
+    /// Number of the layer.
+    pub layer: u8,
+    /// Inner formats, one bit each.
+    pub inner_formats: u16,
+    pub events: u64,
+    pub bytes: u64,
+    /// Tokens as they are.
+    pub baseline: u64,
+    /// Tokens sent.
+    pub sent: u64,
+    /// Events that repeat an earlier one of their context and partition.
+    pub repeats: u64,
+    /// Events of which nobody can tell what they repeat: no content hash was recorded, or images stand beside
+    /// the text.
+    pub unhashed: u64,
+    /// Columns of Markdown tables, added up.
+    pub columns: u64,
+    /// Rows of Markdown tables, added up.
+    pub rows: u64,
+    /// Events with a table whose columns are known.
+    pub tables: u64,
+    /// Key stability, added up in [`STABILITY_PARTS`].
+    pub stability: u64,
+    /// Events whose key stability is known.
+    pub stable: u64,
+    pub prefetches: u64,
+    /// Of these, used afterwards.
+    pub prefetches_cited: u64,
+}
+
+adds_up!(
+    EndpointSum: events, bytes, baseline, sent, repeats, unhashed, columns, rows, tables, stability, stable, prefetches, prefetches_cited
+);
+
+/// When and in how many sessions an endpoint was called.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct EndpointSpan {
+    pub endpoint: Sym,
+    pub sessions: u64,
+    /// First response, in milliseconds since 1970.
+    pub first_ms: i64,
+    pub last_ms: i64,
+}
+
+/// The sums of endpoints over whole sessions, one after the other.
+#[derive(Debug, Default)]
+pub struct EndpointSums {
+    sums: Vec<(EndpointSum, EndpointSpan)>,
+    places: IdMap<EventGroup, usize>,
+    /// By endpoint, the session that called it last.
+    session_of: IdMap<Sym, u32>,
+}
+
+impl EndpointSums {
+    /// Adds a response; whether it repeats anything is not to be seen from it alone.
+    pub fn add(&mut self, event: &RecordedEvent, repeats: bool) {
+        let place = *self.places.entry(group_of(event)).or_insert_with(|| {
+            self.sums.push(unseen(event));
+            self.sums.len() - 1
+        });
+        let (sum, span) = &mut self.sums[place];
+        sum.events += 1;
+        sum.bytes += u64::from(event.bytes);
+        sum.baseline += u64::from(event.baseline);
+        sum.sent += u64::from(event.sent);
+        sum.repeats += u64::from(repeats);
+        sum.unhashed += u64::from(!event.is_comparable());
+        if event.shape == BodyShape::MarkdownTable as u8 && event.columns > 0 {
+            sum.columns += u64::from(event.columns);
+            sum.rows += u64::from(event.rows);
+            sum.tables += 1;
+        }
+        if event.shape == BodyShape::ArrayOfObjects as u8 && !event.key_stability.is_nan() {
+            sum.stability += (f64::from(event.key_stability) * STABILITY_PARTS).round() as u64;
+            sum.stable += 1;
+        }
+        sum.prefetches += u64::from(event.plan.prefetched);
+        sum.prefetches_cited += u64::from(event.plan.prefetched && event.plan.cited == Some(true));
+        let opens = self.session_of.insert(event.endpoint, event.session) != Some(event.session);
+        span.sessions += u64::from(opens);
+        (span.first_ms, span.last_ms) = (span.first_ms.min(event.ts), span.last_ms.max(event.ts));
+    }
+
+    /// All sums, each with the sessions that begin with it and its times.
+    pub fn into_sums(self) -> Vec<(EndpointSum, EndpointSpan)> {
+        self.sums
+    }
+}
+
+/// What there is of the group of an event before the first one.
+fn unseen(event: &RecordedEvent) -> (EndpointSum, EndpointSpan) {
+    let RecordedEvent { endpoint, weight, shape, inner_formats, ts, .. } = *event;
+    let layer = event.layer as u8;
+    let sum = EndpointSum { endpoint, weight, shape, layer, inner_formats, ..EndpointSum::default() };
+    (sum, EndpointSpan { endpoint, sessions: 0, first_ms: ts, last_ms: ts })
+}
+
+fn group_of(event: &RecordedEvent) -> EventGroup {
+    let kind = u32::from(event.inner_formats) << 16 | u32::from(event.shape) << 8 | event.layer as u32;
+    (event.endpoint, event.weight.to_bits(), kind)
+}
