@@ -225,21 +225,25 @@ impl<'b> ProposalReplay<'b> {
         let mut order: Vec<usize> = made.iter().copied().filter(|&group| effects[group].is_some()).collect();
         order.sort_by(|&a, &b| least(&effects[a]).total_cmp(&least(&effects[b])));
         let wanted = self.input.scenario(&self.with(made)?);
-        for group in order {
-            // Of two keys that say the same the first one stays.
-            for member in self.groups[group].clone().into_iter().rev() {
-                let before = self.groups[group].clone();
-                self.groups[group].retain(|&other| other != member);
-                // A part of a proposal may fit no configuration.
-                let is_same = |rest: Settings| wanted.is_same(&self.input.scenario(&rest));
-                if self.with(made).is_ok_and(is_same) {
-                    idle.insert(member);
-                } else {
-                    self.groups[group] = before;
-                }
-            }
+        // Of two keys that say the same the first one stays.
+        let last_first = |&group: &usize| self.groups[group].iter().rev().map(move |&member| (group, member));
+        let mut open: Vec<(usize, usize)> = order.iter().flat_map(last_first).collect();
+        // Mostly none makes no difference, which all threads can see.
+        while let Some(at) = open.par_iter().position_first(|&member| self.is_idle(made, member, &wanted)) {
+            let (group, member) = open[at];
+            self.groups[group].retain(|&other| other != member);
+            idle.insert(member);
+            open.drain(..=at);
         }
         Ok(idle)
+    }
+
+    /// Whether the same holds without a key of a group. A part of a proposal may fit no configuration.
+    fn is_idle(&self, made: &[usize], (group, member): (usize, usize), wanted: &Scenario) -> bool {
+        let kept = |other: usize| self.groups[other].iter().filter(move |&&one| (other, one) != (group, member));
+        let rest = self.written.iter().chain(made.iter().flat_map(|&other| kept(other))).copied().collect::<Vec<_>>();
+        let rest = settings_with(self.file, self.findings, &rest, self.annotations);
+        rest.is_ok_and(|rest| wanted.is_same(&self.input.scenario(&rest)))
     }
 
     /// The responses as they are handled with the proposals of some groups.
@@ -407,6 +411,8 @@ impl<'b> Round<'b> {
     /// the others do, each as the last one.
     fn without_needless(&mut self) -> Result<Vec<SavedInBoth>> {
         let gains = |last: &SavedInBoth| last.iter().any(|effect| total(effect) > TOKENS_MIN);
+        // Those that were needless when they were last looked at.
+        let mut suspects: BTreeSet<usize> = BTreeSet::new();
         loop {
             let (bench, made, alone) = (&self.bench, &self.made, &self.alone);
             let beside = bench.beside(made)?;
@@ -414,12 +420,16 @@ impl<'b> Round<'b> {
             order.sort_by(|&a, &b| least(&alone[a]).total_cmp(&least(&alone[b])));
             let mut lasts: BTreeMap<usize, SavedInBoth> = BTreeMap::new();
             let (mut needless, mut rest) = (None, &order[..]);
-            // Together they cost little more than one, but most that are needless stand in front.
+            // Together they cost little more than one, and what was needless mostly is so still.
             while needless.is_none() && !rest.is_empty() {
+                let suspect = rest.iter().position(|group| suspects.contains(group));
                 let some;
-                (some, rest) = rest.split_at(rest.len().min(lasts.len() + 1));
+                (some, rest) = rest.split_at(suspect.map_or(rest.len(), |at| at + 1));
                 lasts.extend(some.iter().copied().zip(bench.lasts(made, some, &beside)?));
-                needless = some.iter().copied().find(|group| alone[*group].is_some() && !gains(&lasts[group]));
+                let is_needless = |group: &usize| alone[*group].is_some() && !gains(&lasts[group]);
+                some.iter().for_each(|group| _ = suspects.remove(group));
+                suspects.extend(some.iter().copied().filter(is_needless));
+                needless = some.iter().copied().find(is_needless);
             }
             let Some(group) = needless else {
                 return Ok(made.iter().filter_map(|group| lasts.remove(group)).collect());
