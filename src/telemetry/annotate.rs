@@ -292,7 +292,8 @@ fn records_of_line<'a>(
         let shape = cursor.shape()?;
         let start = cursor.pos();
         if shape == JsonKind::Object {
-            let fields = EventFields::read(&mut cursor)?;
+            let mut fields = EventFields::none();
+            fields.read(&mut cursor)?;
             records.extend(CitationEvent::new(&fields, start..cursor.pos()));
         } else {
             cursor.skip_value()?;

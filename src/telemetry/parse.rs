@@ -187,7 +187,8 @@ impl<'r> Parser<'r> {
     fn value<'l>(&mut self, cursor: &mut Cursor<'l>, line: &'l str) -> Result<(), JsonFault> {
         let reason = match cursor.shape()? {
             JsonKind::Object => {
-                let fields = EventFields::read(cursor)?;
+                let mut fields = EventFields::none();
+                fields.read(cursor)?;
                 self.record(&fields, line);
                 return Ok(());
             }
@@ -224,7 +225,8 @@ impl<'r> Parser<'r> {
 
     /// What happened besides the responses.
     fn beside<'l>(&mut self, data: &'l [u8], line: &'l str) -> Result<(), Reason> {
-        let fields = EventFields::read(&mut Cursor::new(data)).map_err(not_json)?;
+        let mut fields = EventFields::none();
+        fields.read(&mut Cursor::new(data)).map_err(not_json)?;
         match fields.get(Field::What) {
             FieldValue::Absent => Err(Reason::MissingField),
             _ => self.event(&fields, line),
@@ -423,8 +425,9 @@ fn next_record(line: &[u8], broken: usize, attempts: &mut usize) -> Option<usize
     let from = broken + 1;
     for offset in memmem::find_iter(line.get(from..)?, b"{\"") {
         *attempts = attempts.checked_sub(1)?;
-        let fields = EventFields::read(&mut Cursor::at(line, from + offset));
-        if fields.is_ok_and(|fields| fields.is_complete() || fields.summary().is_some()) {
+        let mut fields = EventFields::none();
+        let read = fields.read(&mut Cursor::at(line, from + offset));
+        if read.is_ok() && (fields.is_complete() || fields.summary().is_some()) {
             return Some(from + offset);
         }
     }

@@ -17,8 +17,8 @@ use crate::logs::trace::Millis;
 use crate::mine::shuffled::{self, LaggedTools, ShuffledMessage, WantedPairs};
 use crate::telemetry::log::{EventLog, NO_STEP, RecordedEvent, Start};
 
-/// Sessions that are counted at once: enough for all threads, few enough that their tables do not add up.
-const BATCH_SESSIONS: usize = 64;
+/// Sessions that are counted at once: enough that threads wait little for each other, few enough that their tables do not add up.
+const BATCH_SESSIONS: usize = 256;
 
 /// Gives the uses of each chain of a session.
 type ChainsOf<'a, S> = dyn Fn(&S) -> Vec<Vec<ToolInStep>> + Sync + 'a;
