@@ -1,7 +1,6 @@
 //! Sizes of results, session by session: how well quantiles of the past hold for what comes. The values are weighted:
 //! with sampling, one recorded value stands for several.
 
-use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
 use rayon::prelude::*;
@@ -90,8 +89,11 @@ impl SizesBySession {
 fn judge_tool(promise: Promise, bound: u32, tool: Sym, later: &[SessionSizes], sessions: &mut [SessionTrials]) {
     let counts = |session: &SessionSizes| {
         let bytes = session.bytes.get(&tool).map_or(&[][..], Vec::as_slice);
-        let count = |order: Ordering| bytes.iter().filter(|bytes| bytes.cmp(&&bound) == order).count() as u64;
-        [count(Ordering::Less), count(Ordering::Equal), bytes.len() as u64]
+        let add = |[smaller, equal]: [u64; 2], bytes: &u32| {
+            [smaller + u64::from(*bytes < bound), equal + u64::from(*bytes == bound)]
+        };
+        let [smaller, equal] = bytes.iter().fold([0, 0], add);
+        [smaller, equal, bytes.len() as u64]
     };
     let counts: Vec<[u64; 3]> = later.iter().map(counts).collect();
     let [smaller, equal, all] = [0, 1, 2].map(|column| counts.iter().map(|row| row[column]).sum::<u64>());

@@ -143,12 +143,31 @@ fn runs(events: &[RecordedEvent]) -> Vec<Range<usize>> {
     runs.collect::<Vec<usize>>().into_iter().map(range).collect()
 }
 
-/// Moves whole runs to their places by session, in place: there is no room for a second copy of all events.
+/// Moves whole runs to their places by session, in place: there is no room for a second copy of all events. Files are read in
+/// order, so that most runs only change places with their neighbours: such stretches are put in order side by side.
 fn bring_together(events: &mut [RecordedEvent], mut runs: Vec<Range<usize>>) {
     runs.sort_by_key(|run| (events[run.start].session, run.start));
+    let (mut stretches, mut rest) = (Vec::new(), events);
+    let (mut start, mut first, mut held, mut end) = (0, 0, 0, 0);
+    for (at, run) in runs.iter().enumerate() {
+        (held, end) = (held + run.len(), end.max(run.end));
+        // What belongs up to here is all that stands there.
+        if held == end {
+            let stretch;
+            (stretch, rest) = std::mem::take(&mut rest).split_at_mut(end - start);
+            stretches.push((stretch, start, &runs[first..=at]));
+            (start, first) = (end, at + 1);
+        }
+    }
+    let unordered = stretches.into_par_iter().filter(|(.., runs)| runs.len() > 1);
+    unordered.for_each(|(events, start, runs)| put_in_order(events, start, runs));
+}
+
+/// Moves runs that stand behind a place to where the list has them.
+fn put_in_order(events: &mut [RecordedEvent], start: usize, runs: &[Range<usize>]) {
     // Where each event comes from, run by run; followed around each circle of moves once.
     let mut from: Vec<u32> = Vec::with_capacity(events.len());
-    runs.into_iter().for_each(|run| from.extend(run.start as u32..run.end as u32));
+    runs.iter().for_each(|run| from.extend((run.start - start) as u32..(run.end - start) as u32));
     for start in 0..events.len() {
         let mut to = start;
         let lifted = events[start];

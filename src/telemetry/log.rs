@@ -403,9 +403,13 @@ impl EventLog {
         starts
     }
 
-    /// The responses of a session.
-    pub fn of_session(&self, session: u32) -> &[RecordedEvent] {
-        of_session(&self.events, session)
+    /// The responses of each session, by its number: looked for one by one they take as long as counting them.
+    pub fn by_session(&self) -> Vec<&[RecordedEvent]> {
+        let mut responses = vec![&[][..]; self.sessions.len()];
+        for session in places_of_sessions(&self.events).map(|places| &self.events[places]) {
+            responses[session[0].session as usize] = session;
+        }
+        responses
     }
 
     /// The calls of a session that are no responses.

@@ -1,6 +1,7 @@
 //! Follow-ups and repeats of recorded responses, against plain re-implementations.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
 
 use proptest::prelude::*;
 
@@ -53,8 +54,13 @@ pub fn event(chain: u32, partition: u32, step: u32, tool: u32, body: u8, place: 
 
 /// A sorted log; steps grow within a chain, and several calls may share one.
 fn logs() -> impl Strategy<Value = EventLog> {
-    let row = (0_u32..4, 0_u32..3, 1_u32..4, 0_u8..6, any::<bool>());
-    (prop::collection::vec(row, 0..120), any::<bool>()).prop_map(|(mut rows, stepped)| {
+    logs_of(4, TOOLS.len() as u32, 0..120)
+}
+
+/// The same of so many chains, two of each session, of some of so many tools.
+fn logs_of(chains: u32, tools: u32, rows: Range<usize>) -> impl Strategy<Value = EventLog> {
+    let row = (0..chains, 0_u32..3, 1..tools, 0_u8..6, any::<bool>());
+    (prop::collection::vec(row, rows), any::<bool>()).prop_map(move |(mut rows, stepped)| {
         rows.sort_by_key(|&(chain, partition, ..)| (chain, partition));
         let (mut last, mut step) = (None, 0);
         let mut events = Vec::new();
@@ -66,8 +72,10 @@ fn logs() -> impl Strategy<Value = EventLog> {
             last = Some(chain);
             events.push(event(chain, partition, if stepped { step } else { NO_STEP }, tool, body, place));
         }
-        let names = Names::from_texts(TOOLS.map(str::to_owned).to_vec());
-        EventLog { names: names.into(), sessions: ["s0".into(), "s1".into()].into(), events, ..EventLog::default() }
+        let name = |tool: u32| TOOLS.get(tool as usize).map_or_else(|| format!("T{tool}"), |name| (*name).to_owned());
+        let names = Names::from_texts((0..tools).map(name).collect());
+        let sessions: Vec<String> = (0..chains.div_ceil(2)).map(|session| format!("s{session}")).collect();
+        EventLog { names: names.into(), sessions: sessions.into(), events, ..EventLog::default() }
     })
 }
 
@@ -97,6 +105,36 @@ fn steps(log: &EventLog) -> BTreeMap<Step, BTreeSet<Use>> {
     steps
 }
 
+/// Holds the follow-ups of a log against a plain count.
+fn plain_count(log: &EventLog) -> Result<(), TestCaseError> {
+    let numbers = crate::rules::statistics::numbers(&crate::base::data::Data::default()).unwrap();
+    let found = FollowUps::of_events(log, &log.starts(), &numbers.links.lags, usize::MAX).rows(&numbers);
+    let steps = steps(log);
+    let mut expected: BTreeMap<(u32, u32, u32), (u64, BTreeSet<u32>)> = BTreeMap::new();
+    for (&(chain, step), uses) in &steps {
+        for lag in 1..=3 {
+            for &(to, there) in steps.get(&(chain, step + lag)).into_iter().flatten() {
+                for &(from, _) in uses.iter().filter(|(_, here)| *here == there) {
+                    let row = expected.entry((from, to, lag)).or_default();
+                    row.0 += 1;
+                    row.1.insert(chain / 2);
+                }
+            }
+        }
+    }
+    prop_assert_eq!(found.len(), expected.len());
+    for edge in &found {
+        let (support, sessions) = &expected[&(edge.from.0, edge.to.0, edge.lag)];
+        let trials: u64 =
+            steps.values().map(|uses| uses.iter().filter(|(tool, _)| *tool == edge.from.0).count() as u64).sum();
+        prop_assert_eq!((edge.support, edge.sessions), (*support, sessions.len() as u64));
+        prop_assert_eq!(edge.trials, trials);
+        let share = edge.support as f64 / trials as f64;
+        prop_assert!(edge.lower <= share + 1e-9 && edge.upper + 1e-9 >= share, "{:?}", edge);
+    }
+    Ok(())
+}
+
 /// Rows of an endpoint are looked up, not sought among those of all others.
 #[test]
 fn fingerprints_of_many_endpoints_take_as_many_times_longer() {
@@ -120,31 +158,19 @@ proptest! {
 
     #[test]
     fn follow_ups_are_those_of_a_plain_count(log in logs()) {
-        let numbers = crate::rules::statistics::numbers(&crate::base::data::Data::default()).unwrap();
-        let found = FollowUps::of_events(&log, &log.starts(), &numbers.links.lags, usize::MAX).rows(&numbers);
-        let steps = steps(&log);
-        let mut expected: BTreeMap<(u32, u32, u32), (u64, BTreeSet<u32>)> = BTreeMap::new();
-        for (&(chain, step), uses) in &steps {
-            for lag in 1..=3 {
-                for &(to, there) in steps.get(&(chain, step + lag)).into_iter().flatten() {
-                    for &(from, _) in uses.iter().filter(|(_, here)| *here == there) {
-                        let row = expected.entry((from, to, lag)).or_default();
-                        row.0 += 1;
-                        row.1.insert(chain / 2);
-                    }
-                }
-            }
-        }
-        prop_assert_eq!(found.len(), expected.len());
-        for edge in &found {
-            let (support, sessions) = &expected[&(edge.from.0, edge.to.0, edge.lag)];
-            let trials: u64 =
-                steps.values().map(|uses| uses.iter().filter(|(tool, _)| *tool == edge.from.0).count() as u64).sum();
-            prop_assert_eq!((edge.support, edge.sessions), (*support, sessions.len() as u64));
-            prop_assert_eq!(edge.trials, trials);
-            let share = edge.support as f64 / trials as f64;
-            prop_assert!(edge.lower <= share + 1e-9 && edge.upper + 1e-9 >= share, "{:?}", edge);
-        }
+        plain_count(&log)?;
+    }
+
+    // Pairs of so many tools have no places of their own.
+    #[test]
+    fn follow_ups_of_many_tools_are_those_of_a_plain_count(log in logs_of(2, 90, 60..120)) {
+        plain_count(&log)?;
+    }
+
+    // More than are counted at once.
+    #[test]
+    fn follow_ups_of_many_sessions_are_those_of_a_plain_count(log in logs_of(800, 4, 500..900)) {
+        plain_count(&log)?;
     }
 
     #[test]

@@ -17,8 +17,11 @@ use crate::logs::trace::Millis;
 use crate::mine::shuffled::{self, LaggedTools, ShuffledMessage, WantedPairs};
 use crate::telemetry::log::{EventLog, NO_STEP, RecordedEvent, Start};
 
-/// Sessions that are counted at once: enough that threads wait little for each other, few enough that their tables do not add up.
-const BATCH_SESSIONS: usize = 256;
+/// Sessions that are counted at once: enough for all threads, few enough that their tables do not add up.
+const BATCH_SESSIONS: usize = 128;
+
+/// Places for pairs of tools of a session, each at each lag: of more tools most pairs are never seen.
+const PAIR_PLACES_MAX: usize = 1 << 12;
 
 /// Gives the uses of each chain of a session.
 type ChainsOf<'a, S> = dyn Fn(&S) -> Vec<Vec<ToolInStep>> + Sync + 'a;
@@ -70,7 +73,8 @@ impl FollowUps {
     /// Of the responses of a sorted log, whose sessions are `starts`. Where no step was recorded, each response is a step of
     /// its own. What chance would show is counted in the first `with_chance` sessions.
     pub fn of_events(log: &EventLog, starts: &[Start], lags: &[u32], with_chance: usize) -> Self {
-        let sessions = starts.iter().map(|&(start, session)| (start, log.of_session(session)));
+        let responses = log.by_session();
+        let sessions = starts.iter().map(|&(start, session)| (start, responses[session as usize]));
         let used = |(place, event): (u32, &RecordedEvent)| ToolInStep {
             step: if event.step == NO_STEP { place } else { event.step },
             tool: event.tool,
@@ -93,24 +97,21 @@ impl FollowUps {
         let mut found = Self::default();
         let (mut trials, mut support): (IdMap<Sym, Counts>, IdMap<LaggedTools, Counts>) = Default::default();
         sessions.sort_by_key(|(start, _)| *start);
-        for batch in sessions.chunks(BATCH_SESSIONS) {
-            let counted: Vec<SessionCounts> =
-                batch.par_iter().map(|(_, session)| count(chains(session), lags)).collect();
-            for ((start, _), counts) in batch.iter().zip(counted) {
-                // Sessions without a call are none.
-                if counts.trials.is_empty() {
-                    continue;
-                }
-                let place = found.starts.len() as u32;
-                found.starts.push(*start);
-                for (tool, count) in counts.trials {
-                    trials.entry(tool).or_default().push((place, count));
-                }
-                for (pair, count) in counts.support {
-                    support.entry(pair).or_default().push((place, count));
-                }
+        let count = |(_, session): &(Millis, S)| count(chains(session), lags);
+        in_batches(&sessions, count, |(start, _), counts| {
+            // Sessions without a call are none.
+            if counts.trials.is_empty() {
+                return;
             }
-        }
+            let place = found.starts.len() as u32;
+            found.starts.push(*start);
+            for (tool, count) in counts.trials {
+                trials.entry(tool).or_default().push((place, count));
+            }
+            for (pair, count) in counts.support {
+                support.entry(pair).or_default().push((place, count));
+            }
+        });
         (found.trials, found.support) = (trials.into_iter().collect(), support.into_iter().collect());
         // Only now it is known which pairs were seen at all.
         let seen = WantedPairs::of(found.support.keys().map(|(from, to, _)| (*from, *to)));
@@ -132,13 +133,23 @@ fn chances<S: Sync>(
         chances
     };
     let mut all: IdMap<LaggedTools, Chance> = IdMap::default();
-    for batch in sessions.chunks(BATCH_SESSIONS) {
-        let counted: Vec<IdMap<LaggedTools, Chance>> = batch.par_iter().map(of_session).collect();
-        for (pair, chance) in counted.into_iter().flatten() {
-            *all.entry(pair).or_default() += chance;
-        }
-    }
+    in_batches(sessions, of_session, |_, chances| {
+        chances.into_iter().for_each(|(pair, chance)| *all.entry(pair).or_default() += chance);
+    });
     all.into_iter().collect()
+}
+
+/// Hands on what each session gives, in their order. What a batch gave is taken in while the next one is counted.
+fn in_batches<S: Sync, T: Send>(sessions: &[S], of: impl Fn(&S) -> T + Sync, mut take: impl FnMut(&S, T) + Send) {
+    let (mut before, mut counted): (&[S], Vec<T>) = (&[], Vec::new());
+    for batch in sessions.chunks(BATCH_SESSIONS).chain([&[][..]]) {
+        let ready = before.iter().zip(std::mem::take(&mut counted));
+        (_, counted) = rayon::join(
+            || ready.for_each(|(session, counts)| take(session, counts)),
+            || batch.par_iter().map(&of).collect(),
+        );
+        before = batch;
+    }
 }
 
 fn count(chains: Vec<Vec<ToolInStep>>, lags: &[u32]) -> SessionCounts {
@@ -150,19 +161,35 @@ fn count(chains: Vec<Vec<ToolInStep>>, lags: &[u32]) -> SessionCounts {
     tools.sort_unstable();
     tools.dedup();
     let mut trials = vec![0_u32; tools.len()];
-    let mut pairs: IdMap<LaggedTools, u32> = IdMap::default();
+    let places = tools.len() * tools.len() * lags.len();
+    let mut pairs = vec![0_u32; if places > PAIR_PLACES_MAX { 0 } else { places }];
+    let mut rare: IdMap<LaggedTools, u32> = IdMap::default();
     for mut uses in chains {
         uses.sort_unstable();
         uses.dedup();
-        for used in &uses {
-            trials[tools.partition_point(|tool| *tool < used.tool)] += 1;
+        // From here on tools are known by their places, which stand in the same order.
+        for used in &mut uses {
+            used.tool = Sym(tools.partition_point(|tool| *tool < used.tool) as u32);
+            trials[used.tool.0 as usize] += 1;
         }
         for &lag in lags {
-            each_pair(&uses, lag, |from, to| *pairs.entry((from, to, lag)).or_default() += 1);
+            let at = lags.iter().position(|other| *other == lag).unwrap_or_default();
+            each_pair(&uses, lag, |from, to| {
+                let place = (from.0 as usize * tools.len() + to.0 as usize) * lags.len() + at;
+                match pairs.get_mut(place) {
+                    Some(count) => *count += 1,
+                    None => *rare.entry((tools[from.0 as usize], tools[to.0 as usize], lag)).or_default() += 1,
+                }
+            });
         }
     }
+    let pair = |place: usize| {
+        let (from, to) = (place / lags.len() / tools.len(), place / lags.len() % tools.len());
+        (tools[from], tools[to], lags[place % lags.len()])
+    };
+    let seen = pairs.iter().enumerate().filter(|(_, count)| **count > 0);
+    counts.support = seen.map(|(place, count)| (pair(place), *count)).chain(rare).collect();
     counts.trials = tools.into_iter().zip(trials).collect();
-    counts.support = pairs.into_iter().collect();
     counts.support.sort_unstable();
     counts
 }
