@@ -106,6 +106,11 @@ impl EndpointSums {
         (span.first_ms, span.last_ms) = (span.first_ms.min(event.ts), span.last_ms.max(event.ts));
     }
 
+    /// Takes over the sums of other sessions, beside its own.
+    pub fn absorb(&mut self, other: Self) {
+        self.sums.extend(other.sums);
+    }
+
     /// All sums, each with the sessions that begin with it and its times.
     pub fn into_sums(self) -> Vec<(EndpointSum, EndpointSpan)> {
         self.sums

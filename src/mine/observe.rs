@@ -16,10 +16,6 @@ use crate::mine::sizes::{GroupedValues, ValueCount, ValueCounts, quantile};
 use crate::settings::{AgentClass, classify_agent};
 use crate::telemetry::log::{LogPart, RaceWord, RecordedEvent, foreseeable_tokens};
 
-/// Events that are summed up by one thread, apart from the rest of the last session: enough pieces for all threads, few enough
-/// sums to merge.
-const PIECE_EVENTS: usize = 25_000;
-
 /// What the summing up needs to know besides the events.
 pub struct EventGuide<'a> {
     pub sessions: &'a [SessionUse],
@@ -60,21 +56,14 @@ pub struct EventSums {
 impl EventSums {
     /// Sums some sessions of a sorted log up.
     pub fn of(part: &LogPart<'_>) -> Self {
-        let (mut whole, mut spans_of_pieces) = (Self::default(), Vec::new());
-        let (mut bytes, mut distances, mut depths) = (Vec::new(), Vec::new(), Vec::new());
-        let pieces: Vec<PieceSums> = pieces(part).into_par_iter().map(PieceSums::of).collect();
-        for piece in pieces {
-            let (sums, spans): (Vec<_>, Vec<_>) = piece.endpoints.into_sums().into_iter().unzip();
-            whole.endpoints.extend(sums);
-            spans_of_pieces.extend(spans);
-            whole.contexts = whole.contexts.plus(piece.contexts);
-            bytes.push(piece.bytes);
-            distances.push(piece.distances);
-            depths.push(piece.depths);
-        }
-        add_spans(&mut whole.spans, spans_of_pieces.into_iter());
-        let [bytes, distances, depths] = [bytes, distances, depths].map(|parts| ValueCounts::of(parts.into_iter()));
-        Self { endpoints: merged(whole.endpoints), bytes, distances, depths, ..whole }
+        let sessions: Vec<&[RecordedEvent]> = part.sessions().collect();
+        let sums = sessions.into_par_iter().fold(SessionSums::default, SessionSums::with);
+        let sums = sums.reduce(SessionSums::default, SessionSums::plus);
+        let (endpoints, spans_of_pieces): (Vec<_>, Vec<_>) = sums.endpoints.into_sums().into_iter().unzip();
+        let mut spans = BTreeMap::new();
+        add_spans(&mut spans, spans_of_pieces.into_iter());
+        let [bytes, distances, depths] = [sums.bytes, sums.distances, sums.depths].map(ValueCounts::of);
+        Self { endpoints: merged(endpoints), spans, bytes, distances, depths, contexts: sums.contexts }
     }
 
     /// Of the sessions of both, which share none.
@@ -106,9 +95,9 @@ impl EventSums {
     }
 }
 
-/// What a piece of whole sessions adds up to: each event is fetched once.
+/// What the responses of some sessions add up to: each is fetched once.
 #[derive(Default)]
-struct PieceSums {
+struct SessionSums {
     endpoints: EndpointSums,
     bytes: GroupedValues,
     distances: GroupedValues,
@@ -116,14 +105,20 @@ struct PieceSums {
     contexts: ContextSums,
 }
 
-impl PieceSums {
-    fn of(sessions: Vec<&[RecordedEvent]>) -> Self {
-        let mut sums = Self::default();
-        for session in sessions {
-            sums.contexts = sums.contexts.plus(ContextSums::of(session));
-            session.iter().zip(distances(session)).for_each(|(event, distance)| sums.add(event, distance));
-        }
-        sums
+impl SessionSums {
+    /// With one more.
+    fn with(mut self, session: &[RecordedEvent]) -> Self {
+        self.contexts = self.contexts.plus(ContextSums::of(session));
+        session.iter().zip(distances(session)).for_each(|(event, distance)| self.add(event, distance));
+        self
+    }
+
+    fn plus(mut self, other: Self) -> Self {
+        self.endpoints.absorb(other.endpoints);
+        self.bytes.absorb(other.bytes);
+        self.distances.absorb(other.distances);
+        self.depths.absorb(other.depths);
+        Self { contexts: self.contexts.plus(other.contexts), ..self }
     }
 
     fn add(&mut self, event: &RecordedEvent, distance: u32) {
@@ -146,24 +141,6 @@ fn add_spans(spans: &mut BTreeMap<Sym, EndpointSpan>, others: impl Iterator<Item
         whole.first_ms = whole.first_ms.min(span.first_ms);
         whole.last_ms = whole.last_ms.max(span.last_ms);
     }
-}
-
-/// Whole sessions, [`PIECE_EVENTS`] events together.
-fn pieces<'l>(part: &LogPart<'l>) -> Vec<Vec<&'l [RecordedEvent]>> {
-    let (mut pieces, mut held) = (Vec::<Vec<&[RecordedEvent]>>::new(), 0);
-    for session in part.sessions() {
-        match pieces.last_mut().filter(|_| held < PIECE_EVENTS) {
-            Some(piece) => {
-                held += session.len();
-                piece.push(session);
-            }
-            None => {
-                held = session.len();
-                pieces.push(vec![session]);
-            }
-        }
-    }
-    pieces
 }
 
 /// One sum for each endpoint, weight, shape, layer and set of inner formats.

@@ -150,13 +150,16 @@ impl GroupedValues {
     pub fn add(&mut self, group: Sym, value: u32, weight: f64) {
         self.0.entry((group, weight.to_bits())).or_default().push(value);
     }
+
+    /// Adds those of other events.
+    pub fn absorb(&mut self, other: Self) {
+        other.0.into_iter().for_each(|(key, values)| self.0.entry(key).or_default().extend(values));
+    }
 }
 
 impl ValueCounts {
-    /// Counts the values of all parts.
-    pub fn of(parts: impl Iterator<Item = GroupedValues>) -> Self {
-        let mut values: IdMap<(Sym, u64), Vec<u32>> = IdMap::default();
-        parts.flat_map(|part| part.0).for_each(|(key, part)| values.entry(key).or_default().extend(part));
+    /// Counts them.
+    pub fn of(GroupedValues(values): GroupedValues) -> Self {
         let counted = |((Sym(group), weight), mut values): ((Sym, u64), Vec<u32>)| {
             values.sort_unstable();
             let count = |same: &[u32]| (group, same[0], weight, same.len() as u64);

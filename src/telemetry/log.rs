@@ -2,7 +2,6 @@
 //! devboy when it replays the logs. Fingerprints, rules R1 to R7 and their gate are made from these rows alone.
 
 use std::collections::BTreeMap;
-use std::ops::Range;
 use std::sync::Arc;
 
 use rayon::prelude::*;
@@ -392,12 +391,11 @@ impl EventLog {
 
     /// The sessions with responses, earliest first, each with its first response.
     pub fn starts(&self) -> Vec<Start> {
-        let start = |places: Range<usize>| {
-            let session = &self.events[places];
+        let start = |session: &[RecordedEvent]| {
             (session.iter().map(|event| event.ts).min().unwrap_or(Millis::MAX), session[0].session)
         };
-        let places: Vec<Range<usize>> = places_of_sessions(&self.events).collect();
-        let mut starts: Vec<Start> = places.into_par_iter().map(start).collect();
+        let sessions: Vec<&[RecordedEvent]> = sessions_of(&self.events).collect();
+        let mut starts: Vec<Start> = sessions.into_par_iter().map(start).collect();
         // Sessions are numbered as files are read; names order ties whatever files are called.
         starts.sort_by_key(|(start, session)| (*start, &self.sessions[*session as usize]));
         starts
@@ -406,9 +404,7 @@ impl EventLog {
     /// The responses of each session, by its number: looked for one by one they take as long as counting them.
     pub fn by_session(&self) -> Vec<&[RecordedEvent]> {
         let mut responses = vec![&[][..]; self.sessions.len()];
-        for session in places_of_sessions(&self.events).map(|places| &self.events[places]) {
-            responses[session[0].session as usize] = session;
-        }
+        sessions_of(&self.events).for_each(|session| responses[session[0].session as usize] = session);
         responses
     }
 
@@ -435,12 +431,11 @@ fn of_session(events: &[RecordedEvent], session: u32) -> &[RecordedEvent] {
     &events[start..start + length]
 }
 
-/// Where the events of each session stand among those of all in order. The end is looked for in steps that double: looking
-/// at each event takes as long as reading it.
-fn places_of_sessions(events: &[RecordedEvent]) -> impl Iterator<Item = Range<usize>> {
-    let mut start = 0;
+/// The events of each session, among those of all in order. The end is looked for in steps that double: looking at each event
+/// takes as long as reading it.
+fn sessions_of(events: &[RecordedEvent]) -> impl Iterator<Item = &[RecordedEvent]> {
+    let mut rest = events;
     std::iter::from_fn(move || {
-        let rest = &events[start..];
         let session = rest.first()?.session;
         let is_within = |event: &RecordedEvent| event.session == session;
         let mut step = 1;
@@ -448,9 +443,9 @@ fn places_of_sessions(events: &[RecordedEvent]) -> impl Iterator<Item = Range<us
             step *= 2;
         }
         let (known, next) = (step / 2, step.min(rest.len()));
-        let places = start..start + known + rest[known..next].partition_point(is_within);
-        start = places.end;
-        Some(places)
+        let found;
+        (found, rest) = rest.split_at(known + rest[known..next].partition_point(is_within));
+        Some(found)
     })
 }
 
@@ -480,12 +475,6 @@ impl<'l> LogPart<'l> {
 
     /// Its responses, session by session.
     pub fn sessions(&self) -> impl Iterator<Item = &'l [RecordedEvent]> {
-        self.places().map(|places| &self.log.events[places])
-    }
-
-    /// Where those of each session stand in the log.
-    pub fn places(&self) -> impl Iterator<Item = Range<usize>> {
-        let events = &self.log.events;
-        places_of_sessions(events).filter(|places| self.has(events[places.start].session))
+        sessions_of(&self.log.events).filter(|session| self.has(session[0].session))
     }
 }
