@@ -10,6 +10,7 @@ pub mod tool_use;
 pub mod bodies;
 mod columns;
 pub mod edge;
+pub mod endpoint;
 pub mod export;
 pub mod few_rows;
 mod groups;

@@ -6,66 +6,11 @@
 use crate::base::body_shape::BodyShape;
 use crate::base::id::IdMap;
 use crate::base::names::Sym;
-use crate::base::sums::adds_up;
+use crate::frames::endpoint::{EndpointSpan, EndpointSum, STABILITY_PARTS};
 use crate::telemetry::log::RecordedEvent;
-
-/// Parts of one in which key stability is added up.
-pub const STABILITY_PARTS: f64 = 1e9;
 
 /// Endpoint, bits of the weight, and shape, layer and inner formats in one number.
 type EventGroup = (Sym, u64, u32);
-
-/// Sums over the events of one endpoint that have the same weight, shape, layer and inner formats.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct EndpointSum {
-    pub endpoint: Sym,
-    /// Responses that each event stands for.
-    pub weight: f64,
-    /// Number of the shape.
-    pub shape: u8,
-    /// Number of the layer.
-    pub layer: u8,
-    /// Inner formats, one bit each.
-    pub inner_formats: u16,
-    pub events: u64,
-    pub bytes: u64,
-    /// Tokens as they are.
-    pub baseline: u64,
-    /// Tokens sent.
-    pub sent: u64,
-    /// Events that repeat an earlier one of their context and partition.
-    pub repeats: u64,
-    /// Events of which nobody can tell what they repeat: no content hash was recorded, or images stand beside
-    /// the text.
-    pub unhashed: u64,
-    /// Columns of Markdown tables, added up.
-    pub columns: u64,
-    /// Rows of Markdown tables, added up.
-    pub rows: u64,
-    /// Events with a table whose columns are known.
-    pub tables: u64,
-    /// Key stability, added up in [`STABILITY_PARTS`].
-    pub stability: u64,
-    /// Events whose key stability is known.
-    pub stable: u64,
-    pub prefetches: u64,
-    /// Of these, used afterwards.
-    pub prefetches_cited: u64,
-}
-
-adds_up!(
-    EndpointSum: events, bytes, baseline, sent, repeats, unhashed, columns, rows, tables, stability, stable, prefetches, prefetches_cited
-);
-
-/// When and in how many sessions an endpoint was called.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct EndpointSpan {
-    pub endpoint: Sym,
-    pub sessions: u64,
-    /// First response, in milliseconds since 1970.
-    pub first_ms: i64,
-    pub last_ms: i64,
-}
 
 /// The sums of endpoints over whole sessions, one after the other.
 #[derive(Debug, Default)]

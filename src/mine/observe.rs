@@ -5,12 +5,14 @@ use std::collections::BTreeMap;
 use rayon::prelude::*;
 
 use crate::base::body_shape::{BodyShape, LayerId};
+use crate::base::error::Result;
 use crate::base::names::Sym;
 use crate::base::stats::SessionUse;
 use crate::facts::inner_formats::InnerFormat;
+use crate::frames::endpoint::{EndpointSpan, EndpointSum, STABILITY_PARTS, merged};
 use crate::frames::fingerprint::{EventProfile, Fingerprint, LayerTokens, Observed, ToolCosts, UnrecordedPlans};
 use crate::logs::trace::Millis;
-use crate::mine::endpoint_sums::{EndpointSpan, EndpointSum, EndpointSums, STABILITY_PARTS};
+use crate::mine::endpoint_sums::EndpointSums;
 use crate::mine::repeats::{NO_REPEAT, distances};
 use crate::mine::sizes::{GroupedValues, ValueCount, ValueCounts, quantile};
 use crate::settings::{AgentClass, classify_agent};
@@ -55,7 +57,7 @@ pub struct EventSums {
 
 impl EventSums {
     /// Sums some sessions of a sorted log up.
-    pub fn of(part: &LogPart<'_>) -> Self {
+    pub fn of(part: &LogPart<'_>) -> Result<Self> {
         let sessions: Vec<&[RecordedEvent]> = part.sessions().collect();
         let sums = sessions.into_par_iter().fold(SessionSums::default, SessionSums::with);
         let sums = sums.reduce(SessionSums::default, SessionSums::plus);
@@ -63,22 +65,21 @@ impl EventSums {
         let mut spans = BTreeMap::new();
         add_spans(&mut spans, spans_of_pieces.into_iter());
         let [bytes, distances, depths] = [sums.bytes, sums.distances, sums.depths].map(ValueCounts::of);
-        Self { endpoints: merged(endpoints), spans, bytes, distances, depths, contexts: sums.contexts }
+        Ok(Self { endpoints: merged(&endpoints)?, spans, bytes, distances, depths, contexts: sums.contexts })
     }
 
     /// Of the sessions of both, which share none.
-    #[must_use]
-    pub fn plus(mut self, other: Self) -> Self {
+    pub fn plus(mut self, other: Self) -> Result<Self> {
         self.endpoints.extend(other.endpoints);
         add_spans(&mut self.spans, other.spans.into_values());
-        Self {
-            endpoints: merged(self.endpoints),
+        Ok(Self {
+            endpoints: merged(&self.endpoints)?,
             spans: self.spans,
             bytes: self.bytes.plus(other.bytes),
             distances: self.distances.plus(other.distances),
             depths: self.depths.plus(other.depths),
             contexts: self.contexts.plus(other.contexts),
-        }
+        })
     }
 
     /// What follows from the sums: what rules R1 to R7 read, but for follow-ups. What the planner did is that in the sessions of
@@ -141,19 +142,6 @@ fn add_spans(spans: &mut BTreeMap<Sym, EndpointSpan>, others: impl Iterator<Item
         whole.first_ms = whole.first_ms.min(span.first_ms);
         whole.last_ms = whole.last_ms.max(span.last_ms);
     }
-}
-
-/// One sum for each endpoint, weight, shape, layer and set of inner formats.
-fn merged(sums: Vec<EndpointSum>) -> Vec<EndpointSum> {
-    let mut whole: BTreeMap<_, EndpointSum> = BTreeMap::new();
-    for sum in sums {
-        let key = (sum.endpoint, sum.weight.to_bits(), sum.shape, sum.layer, sum.inner_formats);
-        match whole.get_mut(&key) {
-            Some(known) => *known += sum,
-            None => _ = whole.insert(key, sum),
-        }
-    }
-    whole.into_values().collect()
 }
 
 fn fingerprints(planned: &LogPart<'_>, guide: &EventGuide<'_>, sums: &EventSums) -> Vec<Fingerprint> {

@@ -149,7 +149,7 @@ impl Week<'_> {
     fn spoken(&self, earlier: &EventLog) -> Result<Vec<Finding>> {
         let data = &self.responses.data;
         let view = View::of(self.file)?.knowing(self.responses.tools());
-        let observed = self.responses.observe_part(earlier, self.pseudonyms);
+        let observed = self.responses.observe_part(earlier, self.pseudonyms)?;
         let found = judge_events(&observed, &[], data, &view, &[Speaks::Events])?;
         let found = settle(&view, &Default::default(), found);
         Ok(found.into_iter().filter(|finding| is_of_pipeline(finding.rule)).collect())

@@ -88,10 +88,11 @@ pub struct LaidOutLog<'l> {
 
 impl Responses {
     /// Sums the responses up.
-    pub fn observe(&mut self, names: &Pseudonyms) {
+    pub fn observe(&mut self, names: &Pseudonyms) -> Result<()> {
         let whole = self.log.whole();
         let (sums, is_foreseen) = self.pool.install(|| (EventSums::of(&whole), whole.is_foreseen()));
-        self.observed = self.told(&whole, is_foreseen, &sums, &self.sessions, names);
+        self.observed = self.told(&whole, is_foreseen, &sums?, &self.sessions, names);
+        Ok(())
     }
 
     /// Sums the responses up, and apart those that rules speak of.
@@ -99,14 +100,15 @@ impl Responses {
         let (starts, lags) = (self.pool.install(|| self.log.starts()), &numbers.links.lags);
         let halves = self.split(&starts)?;
         let known = halves.map_or_else(|| self.log.whole(), |[known, _]| self.log.within(known));
-        let sum = || (EventSums::of(&known), EventSums::of(&known.others()));
+        let sum = || -> Result<_> { Ok((EventSums::of(&known)?, EventSums::of(&known.others())?)) };
         let follow = || {
             let sessions = halves.map_or(starts.len(), |[known, _]| known.len());
             let all = FollowUps::of_events(&self.log, &starts, lags, sessions);
             let coverage = statistics::coverage(&all, &SizesBySession::of_events(&self.log), numbers);
             (coverage, all.rows_of_first(sessions, numbers))
         };
-        let ((sums, others), (coverage, follow_ups)) = self.pool.join(sum, follow);
+        let (sums, (coverage, follow_ups)) = self.pool.join(sum, follow);
+        let (sums, others) = sums?;
         // What sums were made of lies between what stays.
         allocator::give_back_small_blocks();
         let (sessions, all) = (self.sessions_of(&known), self.log.whole());
@@ -119,10 +121,10 @@ impl Responses {
         let planned = if is_of_latest { &all } else { &known };
         let (observed, whole) = self.pool.join(
             || Observed { follow_ups, ..self.told(planned, is_foreseen, &sums, &sessions, names) },
-            || self.told(&all, is_foreseen, &sums.clone().plus(others), &self.sessions, names),
+            || -> Result<_> { Ok(self.told(&all, is_foreseen, &sums.clone().plus(others)?, &self.sessions, names)) },
         );
         let later = halves.map(|[_, later]| self.log.part(later));
-        self.observed = whole;
+        self.observed = whole?;
         let sessions_min = self.split_rule()?.sessions_min();
         Ok(RuleBasis {
             observed,
@@ -135,11 +137,11 @@ impl Responses {
     }
 
     /// What some of the responses add up to, without follow-ups.
-    pub fn observe_part(&self, log: &EventLog, names: &Pseudonyms) -> Observed {
+    pub fn observe_part(&self, log: &EventLog, names: &Pseudonyms) -> Result<Observed> {
         let part = log.whole();
         let (sums, is_foreseen) = self.pool.install(|| (EventSums::of(&part), part.is_foreseen()));
         let sessions = self.pool.install(|| session_uses_of_events(&part, &self.words.read_class_tools));
-        self.told(&part, is_foreseen, &sums, &sessions, names)
+        Ok(self.told(&part, is_foreseen, &sums?, &sessions, names))
     }
 
     /// How each session was worked in; those that are left out were not.

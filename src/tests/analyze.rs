@@ -505,7 +505,9 @@ fn the_secret_of_a_machine_decides_no_order() {
     let first = told("one");
     assert!(first.contains("R1 skip mcp__store__list_7"), "{first}");
     for secret in ["two", "three", "four"] {
-        let lines = |text: String| text.lines().filter(|line| line.contains("mcp__store")).map(str::to_owned).collect::<Vec<_>>();
+        let lines = |text: String| {
+            text.lines().filter(|line| line.contains("mcp__store")).map(str::to_owned).collect::<Vec<_>>()
+        };
         assert_eq!(lines(told(secret)), lines(first.clone()), "{secret}");
     }
 }

@@ -143,7 +143,7 @@ fn fingerprints_of_many_endpoints_take_as_many_times_longer() {
         let events = (1..=endpoints).map(|tool| event(0, 0, tool, tool, 0, tool as usize)).collect();
         let names = Names::from_texts(names);
         let log = EventLog { names: names.into(), sessions: ["s".into()].into(), events, ..EventLog::default() };
-        let sums = EventSums::of(&log.whole());
+        let sums = EventSums::of(&log.whole()).unwrap();
         let mut found = 0;
         let steps = work::of(|| found = sums.observed(&log.whole(), &PLAIN).endpoints.len());
         assert_eq!(found, endpoints as usize);
@@ -187,14 +187,14 @@ proptest! {
     fn what_two_parts_add_up_to_is_what_the_whole_does(log in logs(), split_at in 0_i64..40) {
         let starts = log.starts();
         let part = log.within(&starts[..starts.partition_point(|(start, _)| *start < split_at)]);
-        let sums = EventSums::of(&part).plus(EventSums::of(&part.others()));
-        let whole = EventSums::of(&log.whole());
+        let sums = EventSums::of(&part).unwrap().plus(EventSums::of(&part.others()).unwrap()).unwrap();
+        let whole = EventSums::of(&log.whole()).unwrap();
         prop_assert_eq!(format!("{:?}", sums.observed(&log.whole(), &PLAIN)), format!("{:?}", whole.observed(&log.whole(), &PLAIN)));
     }
 
     #[test]
     fn the_distance_of_a_repeat_is_the_number_of_other_bodies_since(log in logs()) {
-        let observed = EventSums::of(&log.whole()).observed(&log.whole(), &PLAIN);
+        let observed = EventSums::of(&log.whole()).unwrap().observed(&log.whole(), &PLAIN);
         let mut distances: BTreeMap<u32, Vec<u64>> = BTreeMap::new();
         for (place, event) in log.events.iter().enumerate().filter(|(_, event)| event.body.is_some()) {
             let context = |other: &RecordedEvent| (other.chain, other.partition) == (event.chain, event.partition);

@@ -39,7 +39,7 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<()> {
     } else {
         Responses::from_logs(&wanted, context)?
     };
-    responses.observe(&context.pseudonyms);
+    responses.observe(&context.pseudonyms)?;
     if responses.log.is_empty() && !args.asked.input.allow_empty {
         return Err(responses.nothing_found());
     }
