@@ -15,12 +15,15 @@ use toml_edit::{Document, Item, TableLike, Value};
 /// What serde knows a type by that takes a part of a table and leaves the rest: `#[serde(rename = "part")]`.
 const PART: &str = "part";
 
+/// The bytes of a text where something stands, if it stands anywhere.
+type Span = Option<Range<usize>>;
+
 /// Why a text does not fit.
 #[derive(Debug)]
 pub struct TomlFault {
     pub message: String,
     /// The bytes that it is about.
-    pub span: Option<Range<usize>>,
+    pub span: Span,
     /// Its line, from 1 on.
     pub line: usize,
 }
@@ -38,7 +41,7 @@ impl TomlFault {
     }
 
     /// The place of a value, unless a part of it is to blame.
-    fn within(mut self, span: Option<Range<usize>>) -> Self {
+    fn within(mut self, span: Span) -> Self {
         self.span = self.span.or(span);
         self
     }
@@ -104,7 +107,7 @@ impl<'a> Node<'a> {
         }
     }
 
-    fn span(self) -> Option<Range<usize>> {
+    fn span(self) -> Span {
         match self {
             Node::Value(value) => value.span(),
             Node::Tables(tables) => tables.span(),
@@ -229,7 +232,7 @@ impl<'de> Deserializer<'de> for Node<'_> {
 }
 
 /// The parts of a list, each with its place.
-struct ListParts<'a>(Box<dyn Iterator<Item = (Node<'a>, Option<Range<usize>>)> + 'a>);
+struct ListParts<'a>(Box<dyn Iterator<Item = (Node<'a>, Span)> + 'a>);
 
 impl<'de> SeqAccess<'de> for ListParts<'_> {
     type Error = TomlFault;
@@ -244,7 +247,7 @@ struct Members<'a> {
     table: &'a dyn TableLike,
     rest: Box<dyn Iterator<Item = (&'a str, &'a Item)> + 'a>,
     /// The member whose key was read.
-    open: Option<(Node<'a>, Option<Range<usize>>)>,
+    open: Option<(Node<'a>, Span)>,
     /// The only keys that there may be.
     fields: Option<&'static [&'static str]>,
 }
@@ -255,11 +258,15 @@ impl<'a> Members<'a> {
     }
 
     /// The next key, with its place; its value waits.
-    fn step(&mut self) -> Option<(&'a str, Option<Range<usize>>)> {
-        let (key, value) = self.rest.by_ref().find_map(|(key, item)| Some((key, Node::of(item)?)))?;
+    fn step(&mut self) -> Result<Option<(&'a str, Span)>, TomlFault> {
+        let member = self.rest.by_ref().find_map(|(key, item)| Some((key, Node::of(item)?)));
+        let Some((key, value)) = member else { return Ok(None) };
         let span = self.table.key(key).and_then(toml_edit::Key::span);
+        if let Some(fields) = self.fields.filter(|fields| !fields.contains(&key)) {
+            return Err(TomlFault::unknown_field(key, fields).within(span));
+        }
         self.open = Some((value, span.clone()));
-        Some((key, span))
+        Ok(Some((key, span)))
     }
 }
 
@@ -267,10 +274,7 @@ impl<'de> MapAccess<'de> for Members<'_> {
     type Error = TomlFault;
 
     fn next_key_seed<S: DeserializeSeed<'de>>(&mut self, seed: S) -> Result<Option<S::Value>, TomlFault> {
-        let Some((key, span)) = self.step() else { return Ok(None) };
-        if let Some(fields) = self.fields.filter(|fields| !fields.contains(&key)) {
-            return Err(TomlFault::unknown_field(key, fields).within(span));
-        }
+        let Some((key, span)) = self.step()? else { return Ok(None) };
         seed.deserialize(IntoDeserializer::<TomlFault>::into_deserializer(key))
             .map(Some)
             .map_err(|fault| fault.within(span))
