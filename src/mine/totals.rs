@@ -163,7 +163,9 @@ struct WindowSums {
     sessions: IdSet<Id>,
     calls: IdSet<Id>,
     tools: BTreeMap<Sym, ToolSums>,
-    messages: IdMap<Id, (Usage, Sym)>,
+    /// With what went in and came out, and what was written to the cache and read from it: more would be most of what a first
+    /// ingest holds beside rows.
+    messages: IdMap<Id, ([u64; 4], Sym)>,
     edges: [u64; LAGS.len()],
 }
 
@@ -179,8 +181,10 @@ impl WindowSums {
         }
         self.sessions.extend(file.rows.sessions.iter().map(|row| row.session));
         for row in file.rows.messages.iter().filter(|row| row.has_usage && row.has_id) {
-            let entry = self.messages.entry(row.id).or_insert((row.usage, row.model));
-            entry.0.merge(&row.usage);
+            let Usage { input, output, cache_creation, cache_read, .. } = row.usage;
+            let tokens = [input, output, cache_creation, cache_read];
+            let entry = self.messages.entry(row.id).or_insert((tokens, row.model));
+            entry.0.iter_mut().zip(tokens).for_each(|(most, own)| *most = own.max(*most));
             // Of two names the one that sorts last, as in the history.
             if names.text(row.model) > names.text(entry.1) {
                 entry.1 = row.model;
@@ -292,13 +296,11 @@ impl WindowSums {
         totals.messages = self.messages.len() as u64;
         // Sums and counts by name do not depend on the order of the map.
         #[expect(clippy::iter_over_hash_type)]
-        for (usage, model) in self.messages.values() {
-            totals.usage.input_tokens = totals.usage.input_tokens.saturating_add(usage.input);
-            totals.usage.output_tokens = totals.usage.output_tokens.saturating_add(usage.output);
-            totals.usage.cache_creation_input_tokens =
-                totals.usage.cache_creation_input_tokens.saturating_add(usage.cache_creation);
-            totals.usage.cache_read_input_tokens =
-                totals.usage.cache_read_input_tokens.saturating_add(usage.cache_read);
+        for (tokens, model) in self.messages.values() {
+            let UsageTotals { input_tokens, output_tokens, cache_creation_input_tokens, cache_read_input_tokens } =
+                &mut totals.usage;
+            let sums = [input_tokens, output_tokens, cache_creation_input_tokens, cache_read_input_tokens];
+            sums.into_iter().zip(tokens).for_each(|(sum, own)| *sum = sum.saturating_add(*own));
             *totals.models.entry(names.text(*model).to_owned()).or_default() += 1;
         }
         totals
