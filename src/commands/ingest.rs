@@ -66,18 +66,22 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<()> {
     input.report_holds(Holds::Calls)?;
     input.tell_notes(&args.output, context)?;
     show(args, &input, &said, context)?;
-    expect_kept(args, &input)
+    tell_if_not_kept(args, &input, context)
 }
 
-/// An error if the lake does not hold what was read: it is what the command is run for.
-fn expect_kept(args: &Args, input: &Input) -> Result<()> {
+/// Says why the lake does not hold what was read, also in a quiet run: it is what the command is run for.
+fn tell_if_not_kept(args: &Args, input: &Input, context: &mut Context<'_>) -> Result<()> {
     if args.input.no_lake || input.is_kept() {
         return Ok(());
     }
-    // A quiet run has not told why.
-    let mut hints: Vec<&str> = input.notes.iter().map(String::as_str).filter(|note| note.contains("lake")).collect();
-    hints.push("rows of logs that Claude Code deletes meanwhile will be missing; --lake DIR names another place");
-    Err(Error::failed("what these logs say was read and not kept").hint(hints.join("\n")))
+    for note in input.notes.iter().filter(|note| args.output.quiet && note.contains("lake")) {
+        writeln!(context.err, "devboy: {note}")?;
+    }
+    writeln!(
+        context.err,
+        "devboy: what these logs say was read and not kept: it is gone once Claude Code deletes them"
+    )?;
+    Ok(())
 }
 
 fn show(args: &Args, input: &Input, said: &LogsReport, context: &mut Context<'_>) -> Result<()> {
