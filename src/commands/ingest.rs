@@ -74,14 +74,13 @@ fn tell_if_not_kept(args: &Args, input: &Input, context: &mut Context<'_>) -> Re
     if args.input.no_lake || input.is_kept() {
         return Ok(());
     }
-    for note in input.notes.iter().filter(|note| args.output.quiet && note.contains("lake")) {
+    let why: Vec<&String> = input.notes.iter().filter(|note| note.contains("the lake")).collect();
+    for note in why.iter().filter(|_| args.output.quiet) {
         writeln!(context.err, "devboy: {note}")?;
     }
-    writeln!(
-        context.err,
-        "devboy: what these logs say was read and not kept: it is gone once Claude Code deletes them"
-    )?;
-    Ok(())
+    let place = if why.is_empty() { " (neither XDG_CACHE_HOME nor HOME says where; --lake DIR does)" } else { "" };
+    let told = "what these logs say was read and not kept: it is gone once Claude Code deletes them";
+    Ok(writeln!(context.err, "devboy: {told}{place}")?)
 }
 
 fn show(args: &Args, input: &Input, said: &LogsReport, context: &mut Context<'_>) -> Result<()> {

@@ -442,7 +442,7 @@ impl Lake {
     /// Takes values of what is read now, if these are the first rows: others may have to be merged with them.
     pub fn begin_values(&self) -> Option<NewValues> {
         let tables = [self.new_table()?, self.new_table().filter(|_| self.manifest.segments.is_empty())?];
-        Some(NewValues::new(tables, Arc::clone(&self.seal)))
+        NewValues::begin(tables, Arc::clone(&self.seal)).ok()
     }
 
     /// Takes facts of what is read now. None where there are many segments: then they are merged with what is read

@@ -10,8 +10,11 @@ use crate::frames::written::Written;
 use crate::frames::{sealed, values};
 use crate::logs::values::ValueRows;
 
-/// Rows of a table that wait at most, as groups: the last group of what is written at once may be small.
-const GROUPS_AT_ONCE: usize = 8;
+/// Rows of a table that wait at most: the last group of what is written at once may be small.
+#[cfg(not(test))]
+const ROWS_AT_ONCE: usize = 8 * GROUP_ROWS;
+#[cfg(test)]
+const ROWS_AT_ONCE: usize = 4;
 
 /// Values of a reading, on their way. Where they are not kept, their files are removed.
 pub struct NewValues {
@@ -26,16 +29,21 @@ pub struct NewValues {
 pub(super) type ValueTables = [NewTable; 2];
 
 impl NewValues {
-    /// None so far.
-    pub(super) fn new(tables: ValueTables, seal: Arc<Seal>) -> Self {
-        Self { seal, held: Vec::new(), held_rows: 0, tables }
+    /// None so far. An error if the disk refuses even that: then nothing has to be read again.
+    pub(super) fn begin(tables: ValueTables, seal: Arc<Seal>) -> Written<Self> {
+        let mut begun = Self { seal, held: Vec::new(), held_rows: 0, tables };
+        let none = |name: &&str| values::batch(name, &[], &Names::default(), 0..0);
+        for (batch, table) in values::TABLES.iter().filter_map(none).zip(&mut begun.tables) {
+            table.add(&sealed::pass(batch?, &begun.seal, Way::ToDisk)?)?;
+        }
+        Ok(begun)
     }
 
     /// Adds those of a file; `names` are what their symbols mean. An error if the disk refuses.
     pub fn add(&mut self, source: u32, rows: ValueRows, names: &Names) -> Written<()> {
         self.held_rows += rows.lists.len().max(rows.given.len());
         self.held.push((source, rows));
-        if self.held_rows > GROUPS_AT_ONCE * GROUP_ROWS { self.write_held(names) } else { Ok(()) }
+        if self.held_rows > ROWS_AT_ONCE { self.write_held(names) } else { Ok(()) }
     }
 
     fn write_held(&mut self, names: &Names) -> Written<()> {

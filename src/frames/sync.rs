@@ -478,6 +478,7 @@ fn write(
     let OnDisk { timelines, facts: new_facts, values, .. } = std::mem::take(on_disk);
     let has_timelines = timelines.as_ref().is_some_and(|some| !some.is_empty());
     let lets_go = new_facts.is_some() || values.is_some();
+    let has_news = news.is_some() || has_timelines;
     let (sources, next_source) = (&stored.sources, stored.next_source);
     let mut update = Update { sources, next_source, news, timelines, facts: new_facts, values };
     let mut commit = || scope.pool.install(|| lake.commit(&mut update, scope.waiting));
@@ -499,7 +500,8 @@ fn write(
         }
         Err(Trouble::Failed(why)) => {
             known.notes.push(format!("the lake was not updated: {why}"));
-            Ok(false)
+            // Where logs are now and when they changed is found out again; all that they say is there.
+            Ok(!has_news)
         }
         Err(trouble) => Err(trouble),
     }

@@ -384,7 +384,7 @@ impl History {
 
     /// The calls with their details.
     pub fn detailed_calls(&self) -> impl Iterator<Item = (&Call, &CallDetails)> {
-        debug_assert_eq!(self.calls.len(), self.details.len(), "nobody was to ask for details");
+        assert_eq!(self.calls.len(), self.details.len(), "nobody was to ask for details");
         self.calls.iter().zip(&*self.details)
     }
 

@@ -175,7 +175,7 @@ pub fn files_of_input(corpus: &Corpus) -> impl Iterator<Item = &SourceRows> {
     corpus.files.iter().filter(move |file| !gone_for_good.contains(&file.source.key))
 }
 
-/// The others, by pseudonym.
+/// Logs that are deleted, of which other files say all that they said, by pseudonym.
 pub fn gone_for_good(corpus: &Corpus) -> IdSet<Id> {
     let is_gone = |(file, standing): &(&SourceRows, FileStanding)| file.source.path.is_none() && standing.is_repeated;
     ranked(corpus).filter(is_gone).map(|(file, _)| file.source.key).collect()
