@@ -232,9 +232,14 @@ impl Clustered {
         if plain <= 0.0 || self.clusters < 2 {
             return 1.0;
         }
-        let [kk, kn, nn] = self.products;
         let few = self.clusters as f64 / (self.clusters - 1) as f64;
-        ((kk - 2.0 * p * kn + p * p * nn) * few / plain).max(1.0)
+        (self.scatter() * few / plain).max(1.0)
+    }
+
+    /// How far the successes of clusters are from what the share of all would give: squares, added up.
+    fn scatter(&self) -> f64 {
+        let (p, [kk, kn, nn]) = (self.share(), self.products);
+        kk - 2.0 * p * kn + p * p * nn
     }
 
     /// How many clusters of one size tell as much (Kish 1965).
@@ -243,17 +248,26 @@ impl Clustered {
     }
 
     /// The probability of such a difference of two shares, either way, if nothing differs: Student's t of the difference over its
-    /// standard error. Each side is as uncertain as its clusters show it to be, at least as trials of one share in common, and
-    /// brings as many degrees of freedom as clusters of one size would. None where a side has fewer than two clusters.
+    /// standard error, with the degrees of freedom of Welch (1947), each side counted as clusters of one size. A side is as
+    /// uncertain as its clusters show it to be; at least as trials of one share in common, and as clusters of both sides scatter,
+    /// since few that happen to agree prove nothing. None where a side has fewer than two clusters.
     pub fn p_of_difference(&self, other: &Self) -> Option<f64> {
         if self.clusters.min(other.clusters) < 2 {
             return None;
         }
         let p = (self.successes + other.successes) / (self.trials + other.trials);
         let plain = |p: f64| p * (1.0 - p);
-        let error = |side: &Self| (plain(side.share()) * side.design_effect()).max(plain(p)) / side.trials;
-        let t = (self.share() - other.share()).abs() / (error(self) + error(other)).sqrt();
-        let freedom = (self.clusters_alike() + other.clusters_alike() - 2.0).max(1.0);
+        let clusters = (self.clusters + other.clusters) as f64;
+        let squares = self.products[2] + other.products[2];
+        let common = (self.scatter() + other.scatter()) / squares * clusters / (clusters - 2.0);
+        let error = |side: &Self| {
+            let own = (plain(side.share()) * side.design_effect()).max(plain(p)) / side.trials;
+            own.max(common / side.clusters_alike())
+        };
+        let (a, b) = (error(self), error(other));
+        let t = (self.share() - other.share()).abs() / (a + b).sqrt();
+        let part = |error: f64, side: &Self| error * error / (side.clusters_alike() - 1.0).max(1e-9);
+        let freedom = ((a + b).powi(2) / (part(a, self) + part(b, other))).max(1.0);
         Some(if t > 0.0 { (2.0 * upper_tail(normal_of_t(t, freedom))).min(1.0) } else { 1.0 })
     }
 

@@ -93,10 +93,13 @@ impl FrameGroup<'_> {
     /// The sum of a column; of conditions, how often they hold.
     pub(super) fn sum(&self, name: &str) -> Result<u64> {
         let column = self.frame.column(name).map_err(fault)?;
-        // Small numbers are added up where they stand: taking them out first costs more than adding them.
+        // Numbers are added up where they stand: taking them out first costs more than adding them.
         if let Ok(Ok(numbers)) = column.u32().map(|numbers| numbers.cont_slice()) {
             let numbers = self.rows.iter().flatten().map(|row| u64::from(numbers[row as usize]));
             return Ok(numbers.sum());
+        }
+        if let Ok(Ok(numbers)) = column.u64().map(|numbers| numbers.cont_slice()) {
+            return Ok(self.rows.iter().flatten().map(|row| numbers[row as usize]).sum());
         }
         let wide = self.column(name)?.cast(&DataType::UInt64);
         let sum = wide.and_then(|column| column.sum_reduce()).map_err(fault)?;

@@ -190,23 +190,32 @@ impl Side {
         Ok(side)
     }
 
-    /// Pairs by their first tool, the lag and the session.
-    fn firsts(&self) -> BTreeMap<(&str, u32), BTreeMap<u32, u64>> {
-        let mut firsts: BTreeMap<(&str, u32), BTreeMap<u32, u64>> = BTreeMap::new();
+    /// The pairs of each first tool at a lag, and how many each session has.
+    fn firsts(&self) -> Firsts<'_> {
+        let mut firsts = Firsts::new();
         for ((from, _, lag), sessions) in &self.edges {
-            let first = firsts.entry((from, *lag)).or_default();
+            let (_, first) = firsts.entry((from, *lag)).or_default();
             sessions.iter().for_each(|(&session, count)| *first.entry(session).or_default() += count);
+        }
+        for (sum, sessions) in firsts.values_mut() {
+            sessions.values().for_each(|&trials| sum.add_trials(trials, 1.0));
         }
         firsts
     }
 
     /// The pairs of an edge among those that begin with its first tool.
-    fn pairs(&self, key: &EdgeKey, firsts: &BTreeMap<(&str, u32), BTreeMap<u32, u64>>) -> Clustered {
-        let of_edge = |session| self.edges.get(key).and_then(|edge| edge.get(session)).copied().unwrap_or_default();
-        let first = firsts.get(&(key.0.as_str(), key.2)).into_iter().flatten();
-        over_sessions(first.map(|(session, &trials)| (*session, (of_edge(session), trials))))
+    fn pairs(&self, key: &EdgeKey, firsts: &Firsts<'_>) -> Clustered {
+        let Some((all, trials)) = firsts.get(&(key.0.as_str(), key.2)) else { return Clustered::default() };
+        let mut sum = *all;
+        for (session, &count) in self.edges.get(key).into_iter().flatten() {
+            sum.add_successes(count, trials[session], 1.0);
+        }
+        sum
     }
 }
+
+/// By first tool and lag.
+type Firsts<'s> = BTreeMap<(&'s str, u32), (Clustered, BTreeMap<u32, u64>)>;
 
 fn sizes_of_answers(
     input: &mut Input,

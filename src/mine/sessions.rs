@@ -119,7 +119,7 @@ pub fn model_uses(history: &History, names: &Names) -> Vec<ModelUse> {
         let id = names.text(model);
         let row = uses.entry(id).or_insert_with(|| ModelUse { id: id.to_owned(), ..ModelUse::default() });
         row.messages += messages;
-        row.of_sessions.insert(session, messages);
+        *row.of_sessions.entry(session).or_default() += messages;
         row.prompt_tokens_max = row.prompt_tokens_max.max(prompt_tokens);
     }
     uses.remove("");

@@ -224,9 +224,9 @@ pub fn judge_events(
     let (numbers, annotations) = (data.parsed::<PlannerThresholds>("planner.toml")?, Annotations::load(data)?);
     let facts = RuleFacts { coverage, observed, ..RuleFacts::none(current, &annotations, &numbers.projection) };
     let mut findings = judge_all(&facts, data, asked)?;
-    // Endpoints stand in the order of their pseudonyms, which the secret of the machine decides.
-    let by_rule = findings.chunk_by_mut(|a, b| a.rule == b.rule);
-    by_rule.for_each(|of_rule| of_rule.sort_by(|a, b| a.subject.cmp(&b.subject)));
+    // Endpoints stand in the order of their pseudonyms, which the secret of the machine decides; what is about all comes last.
+    let order = |finding: &Finding| (finding.subject.starts_with('('), finding.subject.clone());
+    findings.chunk_by_mut(|a, b| a.rule == b.rule).for_each(|of_rule| of_rule.sort_by_cached_key(order));
     Ok(findings)
 }
 

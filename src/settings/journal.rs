@@ -112,6 +112,7 @@ pub fn expect_writable(file: &WrittenFile<'_>) -> Result<()> {
     let noted = "nothing was written. Changes are noted beside devboy's configuration: allow devboy to write there, or name \
                  another place with DEVBOY_CONFIG";
     let directory = directory_of(&file.journal);
+    let noted = if directory == directory_of(file.path) { advice } else { noted };
     create_private(directory).map_err(|cause| cause.hint(noted))?;
     expect_own(directory)?;
     drop(lock(&file.journal).map_err(|cause| cause.hint(noted))?);

@@ -101,9 +101,20 @@ fn students_t_has_the_tails_of_the_published_table() {
     assert!(upper_tail(normal_of_t(12.706, 1.0)) > 0.025, "on the safe side");
 }
 
-/// Sessions with a share of their own, of one kind on both sides.
+/// Sessions with a share of their own, of one kind on both sides; also where one side has few of them.
 #[test]
-fn a_difference_over_sessions_is_found_by_chance_as_often_as_it_says() {
+fn a_difference_over_sessions_is_found_by_chance_no_oftener_than_it_says() {
+    for sessions in [[15, 15], [4, 40]] {
+        let (over_sessions, over_trials) = found(sessions, 0.0);
+        assert!(over_sessions <= 32, "{over_sessions} of 400, {sessions:?}");
+        assert!(over_trials > 120, "{over_trials} of 400, {sessions:?}");
+        let (over_sessions, _) = found(sessions, 0.6);
+        assert!(over_sessions > 300, "{over_sessions} of 400, {sessions:?}");
+    }
+}
+
+/// How many of 400 differences are found, over sessions and over single trials, if the share of one side is higher by so much.
+fn found(sessions: [usize; 2], more: f64) -> (u32, u32) {
     let mut state = 7_u64;
     let mut random = move || {
         state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
@@ -111,10 +122,10 @@ fn a_difference_over_sessions_is_found_by_chance_as_often_as_it_says() {
     };
     let (mut over_sessions, mut over_trials) = (0, 0);
     for _ in 0..400 {
-        let [a, b] = [(); 2].map(|()| {
+        let [a, b] = [(sessions[0], more), (sessions[1], 0.0)].map(|(sessions, more)| {
             let mut side = Clustered::default();
-            for _ in 0..15 {
-                let (share, trials) = (random() * random(), 10 + (60.0 * random()) as u64);
+            for _ in 0..sessions {
+                let (share, trials) = (more + (1.0 - more) * random() * random(), 10 + (60.0 * random()) as u64);
                 side.add_trials(trials, 1.0);
                 side.add_successes((0..trials).filter(|_| random() < share).count() as u64, trials, 1.0);
             }
@@ -124,6 +135,5 @@ fn a_difference_over_sessions_is_found_by_chance_as_often_as_it_says() {
         let counts = |side: &Clustered| (side.successes as u64, side.trials as u64);
         over_trials += u32::from(TwoByTwo::of_sides(counts(&a), counts(&b)).p_two_sided() <= 0.05);
     }
-    assert!((8..=32).contains(&over_sessions), "{over_sessions} of 400");
-    assert!(over_trials > 120, "{over_trials} of 400");
+    (over_sessions, over_trials)
 }

@@ -112,7 +112,9 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     }
     whose.hold_what_does_not_pay(&mut judged);
     let proposal = Proposal::new(&file, judged, &responses.annotations)?.titled(&file, &worth(&gate));
-    args.write.expect_writable(&file, &proposal)?;
+    if !gate.fails() {
+        args.write.expect_writable(&file, &proposal)?;
+    }
     let is_own = others.is_none();
     let too_few = later.is_none().then_some((sessions, sessions_min));
     let analysis =

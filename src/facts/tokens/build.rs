@@ -61,15 +61,15 @@ fn main() -> Result<()> {
 }
 
 /// Asks the linker of a release for less, where a program that is linked so runs: functions of the same code once (a twelfth),
-/// a bit for each place to relocate in place of 24 bytes (a twentieth), and no tables for unwinding, which a release does not
-/// do (a fourteenth; who asks for debug information wants to see stacks, and keeps them).
+/// and no tables for unwinding, which a release does not do (a fourteenth; who asks for debug information wants to see stacks,
+/// and keeps them).
 fn link_small(out: &Path) -> Result<()> {
     if env::var("PROFILE")? != "release" || env::var("CARGO_CFG_TARGET_OS")? != "linux" {
         return Ok(());
     }
     let script = out.join("no_unwinding.ld");
     fs::write(&script, "SECTIONS { /DISCARD/ : { *(.eh_frame*) *(.gcc_except_table*) } } INSERT AFTER .text;")?;
-    let mut asked = vec!["-Wl,--icf=all".to_owned(), "-Wl,-z,pack-relative-relocs".to_owned()];
+    let mut asked = vec!["-Wl,--icf=all".to_owned()];
     if env::var("DEBUG")? == "false" {
         asked.push(format!("-Wl,-T,{}", script.to_str().ok_or("OUT_DIR is no text")?));
     }
