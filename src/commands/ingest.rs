@@ -74,11 +74,11 @@ fn tell_if_not_kept(args: &Args, input: &Input, context: &mut Context<'_>) -> Re
     if args.input.no_lake || input.is_kept() {
         return Ok(());
     }
-    let why: Vec<&String> = input.notes.iter().filter(|note| note.contains("the lake")).collect();
-    for note in why.iter().filter(|_| args.output.quiet) {
+    for note in input.notes.iter().filter(|_| args.output.quiet) {
         writeln!(context.err, "devboy: {note}")?;
     }
-    let place = if why.is_empty() { " (neither XDG_CACHE_HOME nor HOME says where; --lake DIR does)" } else { "" };
+    let is_placed = args.input.lake.is_some() || context.env.lake_dir().is_some();
+    let place = if is_placed { "" } else { " (neither XDG_CACHE_HOME nor HOME says where; --lake DIR does)" };
     let told = "what these logs say was read and not kept: it is gone once Claude Code deletes them";
     Ok(writeln!(context.err, "devboy: {told}{place}")?)
 }
