@@ -10,7 +10,7 @@ use crate::base::data::Data;
 use crate::base::error::Result;
 use crate::base::numbers::DAY_MS;
 use crate::base::unpack::Packing;
-use crate::base::visible::{Shown as _, visible};
+use crate::base::visible::Shown as _;
 use crate::commands::reconcile;
 use crate::commands::responses::surroundings;
 use crate::frames::input::Input;
@@ -21,7 +21,7 @@ use crate::logs::vocabulary::Vocabulary;
 use crate::mine::quality::{self, Quality};
 use crate::report::numbers::{bytes, counted, date, days, thousands};
 use crate::report::sharing;
-use crate::report::table::{Table, TableFormat};
+use crate::report::table::{Table, TableFormat, paragraph};
 use crate::settings::claude::file::ClaudeFile;
 use crate::settings::claude::levers::{Lever, Levers, SettingsScope};
 use crate::settings::{Effective, Settings, SettingsFile};
@@ -155,7 +155,8 @@ impl Examined {
 
     fn write_text(&self, context: &mut Context<'_>) -> Result<()> {
         for line in &self.lines {
-            writeln!(context.out, "{:<4}  {:<14} {}", line.state, line.what, visible(&line.told))?;
+            let first = format!("{:<4}  {:<14} ", line.state, line.what);
+            write!(context.out, "{}", paragraph(&first, &line.told, context.width))?;
         }
         if !self.damage.is_empty() {
             writeln!(context.out, "\nMalformed lines, and what became of them:")?;

@@ -417,7 +417,8 @@ pub fn summary(uses: &FieldUses) -> Vec<String> {
         return vec![first];
     }
     let second = format!(
-        "Of {} with a value that can be followed, {} had one that the model wrote again later: {}. The others hold {}.",
+        "Counted result by result, {} had a value that can be followed, and of {} the model wrote one again later: {}. The \
+         others hold {}.",
         counted(share.n, "field"),
         thousands(share.k),
         interval(&share),

@@ -32,7 +32,7 @@ fn judge(facts: &RuleFacts<'_>, sheet: &RuleThresholds) -> Result<Vec<Finding>> 
     let profile = &facts.observed.profile;
     let texts: f64 = facts.observed.endpoints.iter().map(|seen| seen.calls * text_share(&seen.shape_mix)).sum();
     let counts = format!(
-        "text in {texts:.0} of {}, numbered lines above all, which no published format writes shorter",
+        "text in {texts:.0} of {}, which no published format writes shorter",
         counted(profile.calls.round() as u64, "response")
     );
     let finding = |verdict, threshold| {

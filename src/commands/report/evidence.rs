@@ -121,7 +121,7 @@ fn words(args: &Args, telling: &Telling<'_>, finding: &BillFinding, context: &mu
     if !finding.source.is_empty() {
         let from = match finding.basis {
             FindingBasis::Replayed => "The same window replayed by itself, without a price for what breaks",
-            _ => "The figures come from",
+            _ => "More about it",
         };
         write!(out, "\n{}", paragraph("", &format!("{from}: {}", told.source), width))?;
     }

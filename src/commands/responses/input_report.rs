@@ -48,7 +48,7 @@ impl Responses {
     pub fn nothing_found(&mut self) -> Error {
         let damaged = self.damage();
         let telemetry = match &mut self.origin {
-            ResponseOrigin::Logs(origin) => return origin.nothing_in_window("tool results"),
+            ResponseOrigin::Logs(origin) => return origin.nothing_in_window("tool results that are no errors"),
             ResponseOrigin::Telemetry(telemetry) => telemetry,
         };
         let looked = telemetry.places.iter().map(|place| {

@@ -28,6 +28,7 @@ use crate::planner::numbers::PlannerThresholds;
 use crate::replay::input::ReplayInput;
 use crate::replay::tape::SessionProfiles;
 use crate::replay::{ReplayOptions, Scenario};
+use crate::report::numbers::counted;
 use crate::rules::mined_planners;
 use crate::rules::responses::{ResponseOrigin, Responses};
 use crate::settings::annotations::Annotations;
@@ -104,7 +105,8 @@ impl Responses {
         if let Some(file) = wanted.planner {
             let judged = mined_planners::shadow(file, &mut input, &source, &scenario, &mut log)?;
             input.notes.push(format!(
-                "the planner was replayed over the {judged} latest sessions; `devboy planner` shows how it did"
+                "the planner was replayed over the latest {}; `devboy planner` shows how it did",
+                counted(judged as u64, "session")
             ));
         }
         let pool = thread_pool(wanted.input.threads)?;

@@ -254,8 +254,10 @@ fn conclude(
     write_noted(&layers.file.place(journal), text, &entry)?;
     let (path, changes) =
         (layers.file.path.shown(), counted(all.iter().filter_map(Finding::proposed).count() as u64, "change"));
-    let told =
-        format_args!("settings → {path}: {changes} written; running sessions of Claude Code take them over as well");
+    // Claude Code does not read a file that somebody named.
+    let taken_over =
+        if args.output.is_none() { "; running sessions of Claude Code read it again by themselves" } else { "" };
+    let told = format_args!("settings → {path}: {changes} written{taken_over}");
     context.note(args.asked.output.quiet, told)?;
     Ok(Exit::Done)
 }

@@ -285,8 +285,10 @@ fn retention(facts: &SettingsFacts<'_>, sheet: &RuleThresholds) -> Result<Vec<Fi
     // What the client does not take is not set.
     let held = resolved(facts, lever)?.and_then(|value| retention.taken(&value)?.as_i64());
     let default = retention.default_words();
-    let days =
-        held.map_or_else(|| format!("{default} days unless something else is set"), |days| format!("{days} days"));
+    let days = held.map_or_else(
+        || format!("{default} days unless something else is set"),
+        |days| counted(days.unsigned_abs(), "day"),
+    );
     let first = facts
         .study
         .sessions
