@@ -360,7 +360,7 @@ fn what_stood_is_kept_until_the_last_fork_begins() {
     }
     let timeline = log.done();
     let mut forks = ForkPoints::default();
-    forks.keep(&timeline, 0, || 7);
+    forks.keep(&timeline, 0, |_| 7);
     assert_eq!([0, 1, 2, 2].map(|chain| forks.take(&timeline, chain)), [None, Some(7), Some(7), None]);
 }
 

@@ -21,6 +21,7 @@ use crate::whatif::sim::breakage::rows::Break;
 use crate::whatif::sim::breakage::{BreakWatch, BreakageThresholds, Detectors};
 use crate::whatif::sim::money::Prices;
 use crate::whatif::sim::run::SimulatedRun;
+use crate::whatif::sim::shared_list::{COPIED, SharedList};
 use crate::whatif::sim::simulator::Simulator;
 use crate::whatif::sim::sizes::{BlockSizes, Estimator, SizeRules};
 use crate::whatif::sim::view::{ContextView, Given, RequestMoment, Stage, StageJournal, StageOutput};
@@ -337,6 +338,54 @@ fn forks_that_no_stage_changes_take_no_more_steps_than_the_log() {
     let simulator = bench.simulator().knowing(simulator.baseline().into());
     let again = |mut run: Booked| work::of(|| drop(simulator.run(simulator.chains(), &mut run.stages, None)));
     assert_eq!([bench.capped(5_000), bench.capped(3_000)].map(again), [0, steps(bench.capped(3_000))]);
+}
+
+/// A long thread, forked off at each of its last requests.
+fn forked_often(requests: u64, forks: u64) -> Timeline {
+    let mut log = Story::new();
+    log.session("a", "/p").human(400).ask(0, 9_000, 3);
+    for request in 0..requests {
+        log.calls("Bash", "", 30).wait(1).result(400).ask(9_000 + 150 * request, 150, 3).says(20);
+    }
+    for fork in requests - forks..requests {
+        log.agent(&format!("fork {fork}")).back_to(fork as u32).human(60).ask(9_000 + 150 * fork, 150, 3).says(20);
+    }
+    log.done()
+}
+
+#[test]
+fn what_is_kept_for_forks_is_kept_once() {
+    let (requests, forks) = (1_200, 60);
+    let bench = Bench::new(forked_often(requests, forks));
+    let simulator = bench.simulator();
+    let copied = |mut run: Booked| {
+        COPIED.set(0);
+        simulator.run(simulator.chains(), &mut run.stages, None);
+        COPIED.get() as u64
+    };
+    // Of a request three items at most, and the request's number, fates and lengths; of a fork a new piece each.
+    let most = 6 * (4 * requests + 128 * forks);
+    let copied: Vec<u64> = bench.stacks().into_iter().map(copied).collect();
+    assert!(copied.iter().all(|copied| (1..most).contains(copied)), "{copied:?}, at most {most}");
+}
+
+#[test]
+fn a_shared_list_holds_what_it_was_made_of() {
+    let long: Vec<u32> = (0..1_000).collect();
+    let first = SharedList::new(&long[..700], None);
+    COPIED.set(0);
+    let grown = SharedList::new(&long, Some(&first));
+    assert_eq!(COPIED.get(), 1_000 - 640);
+    let mut changed = long.clone();
+    changed[200] = 0;
+    let changed_list = SharedList::new(&changed, Some(&grown));
+    assert_eq!(COPIED.get(), 1_000 - 640 + 128);
+    let shorter = SharedList::new(&changed[..100], Some(&changed_list));
+    let empty = SharedList::new(&[], Some(&shorter));
+    assert_eq!(
+        [&first, &grown, &changed_list, &shorter, &empty].map(SharedList::to_vec),
+        [long[..700].to_vec(), long.clone(), changed.clone(), changed[..100].to_vec(), Vec::new()]
+    );
 }
 
 /// A fork of one thread that goes on from another shows what that one holds.

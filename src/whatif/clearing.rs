@@ -5,6 +5,7 @@
 use std::cell::OnceCell;
 use std::collections::BTreeSet;
 use std::iter;
+use std::rc::Rc;
 
 use crate::base::id::{Id, IdSet};
 use crate::base::stats::Share;
@@ -35,12 +36,13 @@ pub struct Micro {
     params: MicroParams,
     thresholds: CompactionThresholds,
     journal: StageJournal<Cleared>,
-    cleared: BTreeSet<u32>,
+    /// Shared with what is forked off, until more is cleared.
+    cleared: Rc<BTreeSet<u32>>,
     results: Results,
     /// Items of the context as it was left at the request before.
     left: usize,
     /// What is cleared stays so in what is forked off.
-    forks: ForkPoints<BTreeSet<u32>>,
+    forks: ForkPoints<Rc<BTreeSet<u32>>>,
     /// By chain: estimated tokens of the results of its contexts that count, or more.
     counted: OnceCell<Vec<u64>>,
 }
@@ -48,7 +50,7 @@ pub struct Micro {
 impl Micro {
     /// Every result that is cleared is written to `journal`.
     pub fn new(params: MicroParams, thresholds: CompactionThresholds, journal: StageJournal<Cleared>) -> Self {
-        let (cleared, results, forks) = (BTreeSet::new(), Results::default(), ForkPoints::default());
+        let (cleared, results, forks) = (Rc::default(), Results::default(), ForkPoints::default());
         Self { params, thresholds, journal, cleared, results, left: 0, forks, counted: OnceCell::new() }
     }
 
@@ -138,7 +140,7 @@ impl Micro {
     fn clear(&mut self, moment: &RequestMoment<'_>, item: &mut Item, output: &mut StageOutput) {
         let ItemKey::Block(block) = item.key else { return };
         let shortened = self.shortened(moment.timeline, *item);
-        self.cleared.insert(block);
+        Rc::make_mut(&mut self.cleared).insert(block);
         let request = &moment.timeline.requests[moment.request as usize];
         if request.counts() {
             let removed_tokens = item.tokens - shortened.tokens;
@@ -191,7 +193,7 @@ impl Stage for Micro {
         }
         self.results.clear(&chosen);
         self.left = view.items.len();
-        self.forks.keep(moment.timeline, moment.request, || self.cleared.clone());
+        self.forks.keep(moment.timeline, moment.request, |_| Rc::clone(&self.cleared));
         chosen.first().map_or(given.kept, |&first| given.kept.min(first))
     }
 }

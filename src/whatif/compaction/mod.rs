@@ -318,7 +318,7 @@ impl Stage for Compaction {
         if self.wants(moment, context_tokens) && self.attempt(moment, context_tokens, view, output) {
             kept = 0;
         }
-        self.forks.keep(moment.timeline, moment.request, || self.chain.cut);
+        self.forks.keep(moment.timeline, moment.request, |_| self.chain.cut);
         self.chain.last = Some(moment.request);
         kept
     }

@@ -82,9 +82,14 @@ impl Conversation {
         kept == self.items.len() && !self.messages.is_empty()
     }
 
-    /// What is kept of it for a fork: messages are read once more.
-    pub(crate) fn unread(&self) -> Self {
-        Self { messages: Vec::new(), items: self.items.clone() }
+    /// What has been read of the view.
+    pub(crate) fn items(&self) -> &[Item] {
+        &self.items
+    }
+
+    /// What a fork goes on with: messages are read once more.
+    pub(crate) fn unread(items: Vec<Item>) -> Self {
+        Self { messages: Vec::new(), items }
     }
 
     /// Blocks of a message.

@@ -10,6 +10,7 @@
 //! router side by side.
 
 pub mod conversation;
+mod forked;
 pub mod outcome;
 pub mod params;
 pub mod plan;
@@ -26,6 +27,7 @@ use crate::base::error::Result;
 use crate::logs::timeline::requests::{BlockKind, NONE, ReferenceKind, Timeline};
 use crate::whatif::chosen::{Policy, PolicyConfigs, PolicyEntry};
 use crate::whatif::history_trim::conversation::{Conversation, MessageReading, TrimMessage};
+use crate::whatif::history_trim::forked::ForkedHistory;
 use crate::whatif::history_trim::outcome::{Before, Edits, Role, TrimCosts, TrimOutcome, TrimReport};
 use crate::whatif::history_trim::params::CutStyle;
 use crate::whatif::history_trim::plan::{Memory, MessageFate, Sticky, TrimPlan};
@@ -50,12 +52,12 @@ pub struct HistoryTrim {
     sizes: SizeRules,
     history: ChainHistory,
     /// What is forked off goes on from there.
-    forks: ForkPoints<ChainHistory>,
+    forks: ForkPoints<ForkedHistory>,
     outcome: Rc<RefCell<TrimOutcome>>,
 }
 
 /// What is remembered along a chain.
-#[derive(Clone, Default)]
+#[derive(Default)]
 struct ChainHistory {
     conversation: Conversation,
     memory: Memory,
@@ -67,22 +69,7 @@ struct ChainHistory {
     /// plain rule broke a prefix.
     plain: Vec<Item>,
     /// Calls of the chain that are known to have lost their other half.
-    orphans: BTreeSet<u32>,
-}
-
-impl ChainHistory {
-    /// What a fork goes on with; what is found anew in its first context is left out.
-    fn for_fork(&self) -> Self {
-        Self {
-            conversation: self.conversation.unread(),
-            memory: Memory::default(),
-            sticky: self.sticky.clone(),
-            before: self.before.clone(),
-            request: TrimOutcome::default(),
-            plain: self.plain.clone(),
-            orphans: self.orphans.clone(),
-        }
-    }
+    orphans: Rc<BTreeSet<u32>>,
 }
 
 impl HistoryTrim {
@@ -275,7 +262,7 @@ impl HistoryTrim {
         }
         let here = sorted(&mut messages.iter().flat_map(|message| conversation.blocks(message)));
         for (call, other) in parted {
-            if here.binary_search(&other).is_ok() && orphans.insert(call) {
+            if here.binary_search(&other).is_ok() && Rc::make_mut(orphans).insert(call) {
                 output.noticed.push(Noticed { class: BreakClass::OrphanPair, call });
             }
         }
@@ -284,7 +271,7 @@ impl HistoryTrim {
 
 impl Stage for HistoryTrim {
     fn begin(&mut self, timeline: &Timeline, chain: u32) {
-        self.history = self.forks.take(timeline, chain).unwrap_or_default();
+        self.history = self.forks.take(timeline, chain).map(ForkedHistory::history).unwrap_or_default();
     }
 
     fn apply(
@@ -323,7 +310,7 @@ impl Stage for HistoryTrim {
         if timeline.request(moment.request).counts() {
             self.outcome.borrow_mut().add(&self.history.request);
         }
-        self.forks.keep(timeline, moment.request, || self.history.for_fork());
+        self.forks.keep(timeline, moment.request, |last| ForkedHistory::of(&self.history, last));
         kept
     }
 }

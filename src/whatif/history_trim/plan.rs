@@ -5,6 +5,7 @@
 //! drops whole units, so that no call loses its result.
 
 use std::ops::Range;
+use std::rc::Rc;
 
 use serde::Deserialize;
 
@@ -212,7 +213,8 @@ impl TrimMessage {
 #[derive(Clone, Default)]
 pub(crate) struct Sticky {
     /// By [`TrimMessage::id`]; messages that are as they were are missing.
-    fates: IdMap<u32, MessageFate>,
+    /// Shared with what is forked off, until cuts advance.
+    fates: Rc<IdMap<u32, MessageFate>>,
     /// Boundary at the last advance.
     boundary: usize,
     /// Exchanges at the last advance.
@@ -255,7 +257,7 @@ impl Sticky {
         };
         let plan = rule.plan(messages, prefix_tokens, held);
         let changed = messages.iter().zip(&plan.fates).filter(|(_, fate)| **fate != MessageFate::default());
-        self.fates.extend(changed.map(|(message, &fate)| (message.id, fate)));
+        Rc::make_mut(&mut self.fates).extend(changed.map(|(message, &fate)| (message.id, fate)));
         (self.boundary, self.exchanges, self.plain_broke) = (plan.boundary, exchanges(messages), false);
     }
 }

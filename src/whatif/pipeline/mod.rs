@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 use crate::logs::timeline::requests::{BlockKind, NONE, Timeline};
 use crate::report::numbers::{counted, percent_of, thousands};
 use crate::whatif::sim::breakage::detect::Hint;
+use crate::whatif::sim::shared_list::SharedList;
 use crate::whatif::sim::sizes::SizeRules;
 use crate::whatif::sim::view::{
     ContextView, ForkPoints, Given, Item, ItemKey, RequestMoment, Stage, StageJournal, StageOutput,
@@ -96,7 +97,7 @@ pub struct Pipeline {
     by_block: Vec<u32>,
     fates: Vec<ResultEnd>,
     /// Those of a context stay as they are in what is forked off.
-    forks: ForkPoints<Vec<(u32, ResultEnd)>>,
+    forks: ForkPoints<SharedList<(u32, ResultEnd)>>,
     journal: StageJournal<FirstShown>,
 }
 
@@ -152,7 +153,7 @@ impl Pipeline {
 impl Stage for Pipeline {
     fn begin(&mut self, timeline: &Timeline, chain: u32) {
         self.fates.fill(ResultEnd::Undecided);
-        for (index, fate) in self.forks.take(timeline, chain).unwrap_or_default() {
+        for (index, fate) in self.forks.take(timeline, chain).unwrap_or_default().to_vec() {
             self.fates[index as usize] = fate;
         }
     }
@@ -187,9 +188,10 @@ impl Stage for Pipeline {
                 self.journal.push(FirstShown { block, tokens: item.tokens, saved, is_hint, is_held });
             }
         }
-        self.forks.keep(timeline, moment.request, || {
+        self.forks.keep(timeline, moment.request, |last| {
             let indexes = view.items.iter().filter_map(|item| Some(self.by_block[item.key.block()? as usize]));
-            indexes.filter_map(|index| Some((index, *self.fates.get(index as usize)?))).collect()
+            let fates = indexes.filter_map(|index| Some((index, *self.fates.get(index as usize)?)));
+            SharedList::new(&fates.collect::<Vec<_>>(), last)
         });
         given.kept
     }

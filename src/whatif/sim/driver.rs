@@ -13,6 +13,7 @@ use crate::whatif::sim::cache_sim::{CacheRequest, PrefixCache, written};
 use crate::whatif::sim::cost::Spent;
 use crate::whatif::sim::priors::{Prior, WarmPrefix};
 use crate::whatif::sim::run::{Extra, Priced, SimulatedRun};
+use crate::whatif::sim::shared_list::SharedList;
 use crate::whatif::sim::simulator::Simulator;
 use crate::whatif::sim::view::{
     ContextView, ExtraCall, ForkPoints, Given, Item, ItemKey, Prefix, RequestMoment, Stage, StageOutput, fork_point,
@@ -30,13 +31,21 @@ struct Last {
 }
 
 /// A request as it was sent that a chain is forked off, and what it left in the cache.
-#[derive(Clone)]
 struct ForkBase {
     view: ContextView,
-    /// Whether it was sent as the log has it: then its items are laid out where a chain needs them.
-    is_plain: bool,
     /// Lengths of the prefixes of its model.
     lengths: Vec<u64>,
+    cached: u64,
+}
+
+/// The same until a chain that is forked off there begins: its lists are in what shares them.
+#[derive(Clone)]
+struct KeptBase {
+    prefix: Prefix,
+    items: SharedList<Item>,
+    /// Whether it was sent as the log has it: then its items are laid out where a chain needs them.
+    is_plain: bool,
+    lengths: SharedList<u64>,
     cached: u64,
 }
 
@@ -59,7 +68,7 @@ pub(super) struct Driver<'a, 'r, 'b> {
     last: Option<Last>,
     /// What the chain was forked off, until its first request is sent.
     base: Option<ForkBase>,
-    forks: ForkPoints<ForkBase>,
+    forks: ForkPoints<KeptBase>,
     /// Whether the contexts of the chain go out as the log has them, so that none has to be copied and compared.
     is_plain: bool,
     output: StageOutput,
@@ -198,11 +207,14 @@ impl<'a, 'r, 'b> Driver<'a, 'r, 'b> {
         }
         let timeline = self.simulator.timeline;
         let sent = self.views.last().filter(|_| !self.is_plain);
-        let as_logged = ContextView { prefix: self.logged.prefix, items: Vec::new() };
-        self.forks.keep(timeline, index, || ForkBase {
-            view: sent.cloned().unwrap_or(as_logged),
+        self.forks.keep(timeline, index, |last| KeptBase {
+            prefix: sent.unwrap_or(&self.logged).prefix,
+            items: SharedList::new(sent.map_or(&[], |sent| &sent.items), last.map(|last| &last.items)),
             is_plain: self.is_plain,
-            lengths: self.cache.lengths(timeline.request(index).model),
+            lengths: SharedList::new(
+                &self.cache.lengths(timeline.request(index).model),
+                last.map(|last| &last.lengths),
+            ),
             cached: self.cache.cached(),
         });
     }
@@ -210,11 +222,13 @@ impl<'a, 'r, 'b> Driver<'a, 'r, 'b> {
     /// What a chain was forked off, if its contexts may be changed: else it goes by the log.
     fn take_base(&mut self, chain: u32) -> Option<ForkBase> {
         let Simulator { timeline, sizes, .. } = *self.simulator;
-        let mut base = self.forks.take(timeline, chain).filter(|_| !self.is_plain)?;
-        if base.is_plain {
-            laid_out::lay(timeline, sizes, fork_point(timeline, chain)?, &mut base.view.items);
+        let KeptBase { prefix, items, is_plain, lengths, cached } =
+            self.forks.take(timeline, chain).filter(|_| !self.is_plain)?;
+        let mut items = items.to_vec();
+        if is_plain {
+            laid_out::lay(timeline, sizes, fork_point(timeline, chain)?, &mut items);
         }
-        Some(base)
+        Some(ForkBase { view: ContextView { prefix, items }, lengths: lengths.to_vec(), cached })
     }
 
     /// The context that is sent.

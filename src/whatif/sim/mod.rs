@@ -2,7 +2,7 @@
 //! would have sent them, and every variant is priced by one simulator of the provider's prompt cache.
 //!
 //! [`laid_out`] is a context as the log says it was sent, [`view`] the same as it is about to be sent, what a policy
-//! may change in it, and what a chain begins with that was forked off another. [`sizes`] says how large its blocks
+//! may change in it, and what a chain begins with that was forked off another ([`shared_list`]). [`sizes`] says how large its blocks
 //! are, [`simulator`] is what all runs share, [`driver`] sends every request again, [`run`] is what that comes to,
 //! [`cache_sim`] is the cache, [`priors`] what it can know, [`unforeseen`] how often it is missed for no reason in the
 //! log, [`unlogged`] what is in no log, [`money`] what tokens cost, [`bill`] what they did cost, [`distance`] where the
@@ -26,6 +26,7 @@ pub mod params;
 pub mod predictors;
 pub mod priors;
 pub mod run;
+pub mod shared_list;
 pub mod simulator;
 pub mod sizes;
 pub mod unforeseen;

@@ -244,12 +244,14 @@ impl<T> Default for ForkPoints<T> {
 }
 
 impl<T> ForkPoints<T> {
-    /// A request is sent: keeps what stands, if a chain is forked off there.
-    pub fn keep(&mut self, timeline: &Timeline, request: u32, stands: impl FnOnce() -> T) {
+    /// A request is sent: keeps what stands, if a chain is forked off there. It may share what was kept last, if that still is.
+    pub fn keep(&mut self, timeline: &Timeline, request: u32, stands: impl FnOnce(Option<&T>) -> T) {
         let chains = 0..timeline.chains.len() as u32;
         let points = || chains.filter_map(|chain| Some((fork_point(timeline, chain)?, chain))).collect();
         if self.points.get_or_insert_with(points).contains_key(&request) {
-            self.kept.insert(request, stands());
+            let last = self.kept.last_key_value().map(|(_, kept)| kept);
+            let stands = stands(last);
+            self.kept.insert(request, stands);
         }
     }
 
