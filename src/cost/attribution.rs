@@ -97,33 +97,60 @@ impl Attribution {
 /// All shares, chain by chain.
 fn sums(bill: &Bill<'_>, things: &Things, group: &(impl Fn(u32) -> u32 + Sync)) -> GroupSums {
     let chains = 0..bill.timeline.chains.len() as u32;
-    let of_chain = |chain: u32| {
+    let of_chain = |page: &mut GroupPage, chain: u32| {
         let mut sums = GroupSums::new();
-        // Requests of one group mostly follow each other.
-        let mut page: Vec<GroupCost> = vec![GroupCost::default(); things.count()];
         let mut open: Option<u32> = None;
         shares::of_chain(bill, chain, group, &mut |share| {
             let at = group(share.request);
             if open != Some(at) {
-                close(&mut sums, open.replace(at), &mut page);
+                page.close(&mut sums, open.replace(at));
             }
-            page[things.group(share.thing) as usize].add(share);
+            page.add(things.group(share.thing), share);
         });
-        close(&mut sums, open, &mut page);
+        page.close(&mut sums, open);
         sums
     };
-    let all = chains.into_par_iter().map(of_chain);
+    let all = chains.into_par_iter().map_init(|| GroupPage::new(things.count()), of_chain);
     all.reduce(GroupSums::new, |mut all, part| {
         part.into_iter().for_each(|(at, entry)| *all.entry(at).or_default() += entry);
         all
     })
 }
 
-/// Books the sums of one group of requests.
-fn close(sums: &mut GroupSums, group: Option<u32>, page: &mut [GroupCost]) {
-    let Some(group) = group else { return };
-    for (thing, entry) in page.iter_mut().enumerate().filter(|(_, entry)| **entry != GroupCost::default()) {
-        *sums.entry((group, thing as u32)).or_default() += std::mem::take(entry);
+/// The sums of one group of requests, which mostly follow each other.
+struct GroupPage {
+    /// By group of things: there may be thousands, of which a session has a few.
+    sums: Vec<GroupCost>,
+    /// Those that may have something.
+    written: Vec<u32>,
+}
+
+impl GroupPage {
+    fn new(groups: usize) -> Self {
+        #[cfg(test)]
+        (0..groups).for_each(|_| crate::base::id::work::step());
+        Self { sums: vec![GroupCost::default(); groups], written: Vec::new() }
+    }
+
+    fn add(&mut self, thing: u32, share: &BillShare) {
+        let sum = &mut self.sums[thing as usize];
+        if *sum == GroupCost::default() {
+            self.written.push(thing);
+        }
+        sum.add(share);
+    }
+
+    /// Books what is written, if it belongs to a group of requests.
+    fn close(&mut self, sums: &mut GroupSums, group: Option<u32>) {
+        let Some(group) = group else { return };
+        for thing in self.written.drain(..) {
+            #[cfg(test)]
+            crate::base::id::work::step();
+            let sum = std::mem::take(&mut self.sums[thing as usize]);
+            if sum != GroupCost::default() {
+                *sums.entry((group, thing)).or_default() += sum;
+            }
+        }
     }
 }
 

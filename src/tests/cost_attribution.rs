@@ -6,6 +6,7 @@ use proptest::prelude::*;
 
 use super::timeline_builder::Story;
 use crate::base::data::Data;
+use crate::base::id::work;
 use crate::cost::attribution::{Attribution, GroupCost};
 use crate::cost::bill::Bill;
 use crate::cost::groups::{CostKey, Label};
@@ -266,6 +267,30 @@ fn what_is_carried_is_told_once_for_each_group_however_many_take_turns() {
         let things = timeline.blocks.len() + timeline.requests.len();
         assert!(told <= (12 + 4) * things, "{told} shares of {things} things");
     });
+}
+
+/// Sessions each have a tool of their own: none looks through those of all.
+#[test]
+fn a_session_is_billed_without_the_tools_of_others() {
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(1).use_current_thread().build().unwrap();
+    let steps = |sessions: u32| {
+        let mut log = Story::new();
+        for session in 0..sessions {
+            log.session(&format!("s{session}"), "/p").human(40).ask(0, 20_000, 0);
+            log.calls(&format!("mcp__m{session}__get"), "", 30).wait(1).result(400).ask(20_000, 200, 0).says(30);
+        }
+        let timeline = log.done();
+        with_bill(&timeline, Estimator::Anchored, |bill| {
+            pool.install(|| {
+                work::of(|| {
+                    let found = Attribution::new(bill, &[CostKey::Server]);
+                    assert!(found.rows.len() > sessions as usize);
+                })
+            })
+        })
+    };
+    let [few, many] = [40, 640].map(steps);
+    assert!(many < 20 * few, "{few} steps of 40 sessions, {many} of 640");
 }
 
 #[test]
