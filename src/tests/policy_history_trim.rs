@@ -947,6 +947,22 @@ fn halves(timeline: &Timeline, view: &ContextView, wanted: BlockKind) -> Vec<u32
     all
 }
 
+/// A call that nothing answered has no other half: nothing is looked for where it is dropped.
+#[test]
+fn dropped_calls_without_results_take_no_more_steps_than_answers() {
+    let steps = |is_call: bool| {
+        let timeline = story(|log| {
+            ask(log.human(40));
+            for _ in 0..200 {
+                ask(if is_call { log.calls("Bash", "", 400) } else { log.says(400) });
+            }
+        });
+        work::of(|| assert!(removed(&send(&timeline, &rule(|params| params.max_history_tokens = 2_000)).1) > 0))
+    };
+    let [calls, answers] = [true, false].map(steps);
+    assert!(calls < answers + answers / 4, "{calls} steps, {answers} of answers");
+}
+
 /// What came besides blocks stays where all around it is dropped.
 #[test]
 fn a_block_is_found_among_many_items_that_are_none() {

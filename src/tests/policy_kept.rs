@@ -19,6 +19,7 @@ use crate::whatif::pipeline::{self, Formats, HintScope, Pipeline, Points, SentRe
 use crate::whatif::prompt_cache::params::CacheRules;
 use crate::whatif::sim::breakage::rows::Break;
 use crate::whatif::sim::breakage::{BreakWatch, BreakageThresholds, Detectors};
+use crate::whatif::sim::laid_out;
 use crate::whatif::sim::money::Prices;
 use crate::whatif::sim::run::SimulatedRun;
 use crate::whatif::sim::shared_list::{COPIED, SharedList};
@@ -319,6 +320,27 @@ proptest! {
     }
 }
 
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 150, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn threads_laid_out_from_each_other_are_those_laid_out_by_themselves(
+        steps in prop::collection::vec((0_u8..14, 1_u32..4_000), 1..20),
+        forks in prop::collection::vec((0_u32..40, 0_u8..14, 1_u32..4_000), 0..9),
+    ) {
+        let Bench { timeline, sizes, .. } = Bench::new(told_with_forks(&steps, &forks));
+        let mut items = Vec::new();
+        for index in 0..timeline.requests.len() as u32 {
+            let old = items.clone();
+            let kept = laid_out::step(&timeline, &sizes, index, &mut items);
+            let mut whole = Vec::new();
+            laid_out::lay(&timeline, &sizes, index, &mut whole);
+            prop_assert_eq!(&items, &whole, "request {}", index);
+            prop_assert_eq!(&old[..kept], &items[..kept], "request {}", index);
+        }
+    }
+}
+
 #[test]
 fn forks_that_no_stage_changes_take_no_more_steps_than_the_log() {
     let mut log = Story::new();
@@ -367,6 +389,18 @@ fn what_is_kept_for_forks_is_kept_once() {
     let most = 6 * (4 * requests + 128 * forks);
     let copied: Vec<u64> = bench.stacks().into_iter().map(copied).collect();
     assert!(copied.iter().all(|copied| (1..most).contains(copied)), "{copied:?}, at most {most}");
+}
+
+/// Of a fork only the way from the thread before is laid out.
+#[test]
+fn forks_are_laid_out_from_each_other() {
+    let steps = |forks| {
+        let bench = Bench::new(forked_often(400, forks));
+        let (all, mut items) = (0..bench.timeline.requests.len() as u32, Vec::new());
+        work::of(|| all.for_each(|request| _ = laid_out::step(&bench.timeline, &bench.sizes, request, &mut items)))
+    };
+    let [few, many] = [20, 80].map(steps);
+    assert!(few > 0 && many - few < 60 * 10, "{few} steps, {many} of four times as many forks");
 }
 
 #[test]

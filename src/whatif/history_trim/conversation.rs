@@ -43,6 +43,8 @@ pub struct Conversation {
     pub messages: Vec<TrimMessage>,
     /// Items of the view that have been read.
     items: Vec<Item>,
+    /// The first place where more was read behind what belongs together with it, and would have been read with it.
+    seam: Option<usize>,
 }
 
 /// How items become messages.
@@ -57,15 +59,18 @@ pub struct MessageReading<'a> {
 
 impl Conversation {
     /// Follows a view, of which `kept` items are known to stand as they were read: where it goes on from what has been read,
-    /// only what is new is read, else all of it. Returns whether it went on.
+    /// only what is new is read, else what stands behind the messages that are whole. Returns whether it went on.
     pub fn follow(&mut self, reading: &MessageReading<'_>, items: &[Item], kept: usize) -> bool {
         let kept = kept.min(self.items.len());
         let goes_on = items[kept..].starts_with(&self.items[kept..]);
         if !goes_on || self.messages.is_empty() {
-            self.messages.clear();
-            self.items.clear();
+            self.go_back(reading, kept);
         }
         let mut at = self.items.len();
+        let is_answer = |at: usize| Some(reading.block(items.get(at)?)?.1.kind.is_output());
+        if at > 0 && is_answer(at).is_some() && is_answer(at - 1) == is_answer(at) {
+            self.seam.get_or_insert(at);
+        }
         self.items.extend_from_slice(&items[at..]);
         while at < items.len() {
             at = match reading.block(&items[at]) {
@@ -75,6 +80,17 @@ impl Conversation {
             };
         }
         goes_on
+    }
+
+    /// Forgets what has been read, but for messages among so many leading items that nothing behind them changes: where an answer
+    /// begins, what came before it is whole.
+    fn go_back(&mut self, reading: &MessageReading<'_>, kept: usize) {
+        let is_answer = |at: usize| reading.block(&self.items[at]).is_some_and(|(_, block)| block.kind.is_output());
+        let known = if self.messages.is_empty() { 0 } else { kept.min(self.seam.unwrap_or(kept)) };
+        let whole = (1..known).rev().find(|&at| is_answer(at) && !is_answer(at - 1)).unwrap_or(0);
+        self.messages.truncate(self.messages.partition_point(|message| message.items.start < whole));
+        self.items.truncate(whole);
+        self.seam = None;
     }
 
     /// Whether so many leading items are all that has been read.
@@ -89,7 +105,7 @@ impl Conversation {
 
     /// What a fork goes on with: messages are read once more.
     pub(crate) fn unread(items: Vec<Item>) -> Self {
-        Self { messages: Vec::new(), items }
+        Self { items, ..Self::default() }
     }
 
     /// Blocks of a message.

@@ -245,6 +245,8 @@ impl HistoryTrim {
         }
         let sorted = |blocks: &mut dyn Iterator<Item = u32>| {
             let mut blocks: Vec<u32> = blocks.collect();
+            #[cfg(test)]
+            blocks.iter().for_each(|_| crate::base::id::work::step());
             blocks.sort_unstable();
             blocks
         };
@@ -253,7 +255,7 @@ impl HistoryTrim {
             let index = timeline.blocks[block as usize].call;
             let call = timeline.calls.get(index as usize)?;
             let other = if call.asked == block { call.answered } else { call.asked };
-            let is_new = lost.binary_search(&other).is_err() && !orphans.contains(&index);
+            let is_new = other != NONE && lost.binary_search(&other).is_err() && !orphans.contains(&index);
             is_new.then_some((index, other))
         };
         let parted: Vec<(u32, u32)> = lost.iter().filter_map(parted).collect();

@@ -58,6 +58,8 @@ pub(super) struct Driver<'a, 'r, 'b> {
     watch: Option<&'r mut BreakWatch<'b>>,
     /// The context as the log has it, as each stage leaves it, and as the last one was sent.
     logged: ContextView,
+    /// The request behind that of which this is the context: it can be laid out from there.
+    next: u32,
     views: Vec<ContextView>,
     before: ContextView,
     /// How many leading items of the log's context stand since the last request, how many the last context sent had, and how
@@ -89,6 +91,7 @@ impl<'a, 'r, 'b> Driver<'a, 'r, 'b> {
             stages,
             watch,
             logged: ContextView::default(),
+            next: 0,
             before: ContextView::default(),
             kept: 0,
             had: 0,
@@ -152,7 +155,9 @@ impl<'a, 'r, 'b> Driver<'a, 'r, 'b> {
         let timeline = self.simulator.timeline;
         self.cache.begin();
         self.last = None;
-        self.logged.items.clear();
+        if self.next != timeline.chain(chain).requests.start {
+            self.logged.items.clear();
+        }
         self.before.items.clear();
         (self.kept, self.had) = (0, 0);
         self.logged.prefix = Prefix { tokens: self.simulator.sizes.prefix[chain as usize], edition: 0 };
@@ -180,6 +185,7 @@ impl<'a, 'r, 'b> Driver<'a, 'r, 'b> {
         let request = timeline.request(index);
         let opens = laid_out::opens(timeline, index);
         self.kept = self.kept.min(laid_out::step(timeline, sizes, index, &mut self.logged.items));
+        self.next = index + 1;
         if request.context() == 0 {
             self.run.without_usage += u64::from(request.counts());
             return;

@@ -26,14 +26,15 @@ pub fn lay(timeline: &Timeline, sizes: &BlockSizes, request: u32, items: &mut Ve
     }
 }
 
-/// From the context of the request before in the chain to that of this one. Returns how many leading items stayed.
+/// From the context of the request before, also of another chain, or from nothing to that of this one. Returns how many leading
+/// items stayed.
 pub fn step(timeline: &Timeline, sizes: &BlockSizes, request: u32, items: &mut Vec<Item>) -> usize {
     let kept = before(timeline, sizes, request, items);
     kept.min(complete(timeline, sizes, request, items))
 }
 
-/// From the context of the request before in the chain (empty before the first) to what that of this one holds before it is
-/// known what went and what came with it. Returns how many leading items stayed.
+/// From the same to what the context of this one holds before it is known what went and what came with it. Returns how many
+/// leading items stayed.
 pub fn before(timeline: &Timeline, sizes: &BlockSizes, request: u32, items: &mut Vec<Item>) -> usize {
     let base = base(timeline, request);
     let held = items.len();
@@ -41,14 +42,14 @@ pub fn before(timeline: &Timeline, sizes: &BlockSizes, request: u32, items: &mut
         items.clear();
         return 0;
     }
-    let is_own = timeline.request(base).chain == timeline.request(request).chain;
-    if is_own && base + 1 == request {
+    let is_own = || timeline.request(base).chain == timeline.request(request).chain;
+    if base + 1 == request && (held > 0 || is_own()) {
         add_outputs(timeline, sizes, base, items);
         return held;
     }
-    if is_own && goes_back(timeline, sizes, request - 1, base, items) {
-        add_outputs(timeline, sizes, base, items);
-        return items.len();
+    let last = request.checked_sub(1).filter(|_| held > 0);
+    if let Some(kept) = last.and_then(|last| go_over(timeline, sizes, last, base, items)) {
+        return kept;
     }
     // Before the first request there is nothing to compare with, and room for the context of the chain before.
     let old = items.clone();
@@ -60,6 +61,8 @@ pub fn before(timeline: &Timeline, sizes: &BlockSizes, request: u32, items: &mut
 
 /// Takes out of that what went and adds what came with the request. Returns how many leading items stayed.
 pub fn complete(timeline: &Timeline, sizes: &BlockSizes, request: u32, items: &mut Vec<Item>) -> usize {
+    #[cfg(test)]
+    crate::base::id::work::step();
     let kept = leave_out(sizes, request, items);
     add_inputs(timeline, sizes, request, items);
     kept
@@ -73,22 +76,40 @@ fn base(timeline: &Timeline, request: u32) -> u32 {
     timeline.segments[timeline.request(request).segment as usize].after
 }
 
-/// From the context of a request back to that of an earlier one that it went on from, by taking away what came since. It
-/// cannot be done where something went in between: then nothing is changed.
-fn goes_back(timeline: &Timeline, sizes: &BlockSizes, mut from: u32, to: u32, items: &mut Vec<Item>) -> bool {
-    while from != NONE && from > to && !sizes.gone.contains_key(&from) {
-        from = base(timeline, from);
+/// From the context of a request to that of another with its answer, by way of the last one that both went on from: what came
+/// since is taken away, and what the other has is added. Returns how many leading items stayed. It cannot be done where
+/// something went since, or where there is no such request, or where one went on from another that is still to come: then
+/// nothing is changed.
+fn go_over(timeline: &Timeline, sizes: &BlockSizes, mut from: u32, to: u32, items: &mut Vec<Item>) -> Option<usize> {
+    let (mut common, mut ahead, mut since) = (to, Vec::new(), None);
+    while from != common {
+        #[cfg(test)]
+        crate::base::id::work::step();
+        let later = from.max(common);
+        let earlier = Some(base(timeline, later)).filter(|&earlier| earlier < later)?;
+        if later == common {
+            ahead.push(common);
+            common = earlier;
+        } else if sizes.gone.contains_key(&from) {
+            return None;
+        } else {
+            // Its answer stays if it went on from the common one itself.
+            let answered = since.map_or(0, |since| since + timeline.request(from).outputs.len());
+            let brought = timeline.request(from).inputs.len() + usize::from(sizes.residual[from as usize] > 0);
+            since = Some(answered + brought);
+            from = earlier;
+        }
     }
-    let is_there = from == to;
-    if is_there {
-        let end = timeline.request(to).inputs.end;
-        let came_since = |item: &Item| match item.key {
-            ItemKey::Block(block) => block >= end,
-            ItemKey::Residual(request) | ItemKey::Made(request) => request > to,
-        };
-        while items.pop_if(|item| came_since(item)).is_some() {}
+    let mut kept = items.len().checked_sub(since.unwrap_or(0))?;
+    items.truncate(kept);
+    if since.is_none() {
+        add_outputs(timeline, sizes, common, items);
     }
-    is_there
+    for &request in ahead.iter().rev() {
+        kept = kept.min(complete(timeline, sizes, request, items));
+        add_outputs(timeline, sizes, request, items);
+    }
+    Some(kept)
 }
 
 /// By chain: tokens that no context of it exceeds, by whichever of two ways they are counted: all that stands in it, or what
@@ -96,7 +117,6 @@ fn goes_back(timeline: &Timeline, sizes: &BlockSizes, mut from: u32, to: u32, it
 pub fn largest(timeline: &Timeline, sizes: &BlockSizes) -> Vec<u64> {
     let mut items = Vec::new();
     let mut of_chain = |chain: usize| {
-        items.clear();
         let (mut most, mut before) = (0, 0);
         for request in timeline.chains[chain].requests.clone() {
             let held = items.len();
