@@ -210,6 +210,14 @@ pub fn normal_of_t(t: f64, df: f64) -> f64 {
     (8.0 * df + 1.0) / (8.0 * df + 3.0) * (df * (t * t / df).ln_1p()).sqrt()
 }
 
+/// The other way around: the `t` with the tail of a standard normal value; with fewer than three degrees of freedom it is too
+/// large. Of a tenth of one it is as good as infinite, and fewer make no difference.
+pub fn t_of_normal(z: f64, df: f64) -> f64 {
+    let df = df.max(0.1);
+    let z = z * (8.0 * df + 3.0) / (8.0 * df + 1.0);
+    (df * (z * z / df).exp_m1()).sqrt()
+}
+
 /// Mean and variance of a count over all orders; both add up over contexts, which are shuffled apart.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Chance {

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::base::names::Sym;
-use crate::base::significance::{Chance, normal_of_t, upper_tail};
+use crate::base::significance::{Chance, normal_of_t, t_of_normal, upper_tail};
 
 /// What the calls of one tool looked like.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -189,8 +189,9 @@ impl TargetVerdict {
     }
 }
 
-/// Weighted sums over clusters.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+/// Weighted sums over clusters. Of whole trials that weigh one (up to 94 million) they are exact, in whatever order they are
+/// added up.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Clustered {
     /// Clusters with a trial.
     pub clusters: u64,
@@ -203,6 +204,24 @@ pub struct Clustered {
 }
 
 impl Clustered {
+    /// Of clusters with their successes and trials, each weighing one.
+    pub fn of(clusters: impl IntoIterator<Item = (u64, u64)>) -> Self {
+        let mut sum = Self::default();
+        for (successes, trials) in clusters {
+            sum.add_trials(trials, 1.0);
+            sum.add_successes(successes, trials, 1.0);
+        }
+        sum
+    }
+
+    /// Takes over other clusters.
+    pub fn absorb(&mut self, other: &Self) {
+        self.clusters += other.clusters;
+        self.successes += other.successes;
+        self.trials += other.trials;
+        self.products.iter_mut().zip(other.products).for_each(|(sum, more)| *sum += more);
+    }
+
     /// Takes in the trials of a cluster.
     pub fn add_trials(&mut self, trials: u64, weight: f64) {
         let n = weight * trials as f64;
@@ -240,6 +259,21 @@ impl Clustered {
     fn scatter(&self) -> f64 {
         let (p, [kk, kn, nn]) = (self.share(), self.products);
         kk - 2.0 * p * kn + p * p * nn
+    }
+
+    /// The share among clusters that weigh one, with its 95 % interval over other clusters like them: Wilson's over as many trials
+    /// as the variance of clusters is worth, by Student's t with one degree of freedom less than clusters of one size that tell
+    /// as much. Where all trials succeed, or none, clusters do not differ, however few they are: each counts once. One cluster
+    /// says nothing of others.
+    pub fn over_clusters(&self) -> Share {
+        let (k, n) = (self.successes as u64, self.trials as u64);
+        if self.clusters < 2 {
+            return Share { k, n, lower: 0.0, upper: 1.0 };
+        }
+        let alike = self.clusters_alike();
+        let effective = if k == 0 || k == n { alike } else { self.trials / self.design_effect() };
+        let (lower, upper) = wilson_at(self.share() * effective, effective, t_of_normal(Z, alike - 1.0));
+        Share { k, n, lower, upper }
     }
 
     /// How many clusters of one size tell as much (Kish 1965).

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::base::error::Result;
 use crate::base::names::Sym;
 use crate::base::significance::Chance;
-use crate::base::stats::Share;
+use crate::base::stats::{Clustered, Share};
 use crate::frames::groups::{column, frame, grouped};
 use crate::logs::trace::Millis;
 
@@ -72,6 +72,8 @@ pub struct EdgeSum {
     pub cases: u64,
     /// Sessions in which that happened.
     pub sessions: u64,
+    /// By session: the same pairs, among all that begin with the earlier tool; at any lag, among its calls.
+    pub of_sessions: Clustered,
     /// Median time in milliseconds from the result of the earlier call to the later call (lower element).
     pub gap_ms_p50: Option<i64>,
     /// 90th percentile of the same.
@@ -126,7 +128,7 @@ pub struct Edge {
     pub to: String,
     /// Its share of all pairs at the lag.
     pub support: f64,
-    /// Its share of the pairs that begin with the earlier tool; at any lag, of its calls.
+    /// Its share of the pairs that begin with the earlier tool; at any lag, of its calls. Its interval is over sessions.
     pub confidence: Share,
     /// Confidence against the share of the later tool in all pairs; above 1 it comes more often than by chance.
     pub lift: Option<f64>,
@@ -179,7 +181,8 @@ impl<'a> EdgeFrame<'a> {
             Turns::Within => pairs.retain(|pair| !pair.across_turns),
             Turns::Across => pairs.retain(|pair| pair.across_turns),
         }
-        edges(&pairs, Some(lag))
+        let trials = by_session(pairs.iter().map(|pair| pair.from));
+        edges(&pairs, Some(lag), &trials)
     }
 
     /// The same session by session.
@@ -227,7 +230,7 @@ impl<'a> EdgeFrame<'a> {
             let later = last[&from.case].iter().filter(|(_, last)| from.place < **last);
             pairs.extend(later.map(|(to, _)| Pair { from, to: *to, across_turns: false, gap_ms: None }));
         }
-        edges(&pairs, None)
+        edges(&pairs, None, &by_session(self.calls.iter()))
     }
 
     /// Calls of every tool, and the contexts that begin and end with it; by symbol.
@@ -255,8 +258,21 @@ impl<'a> EdgeFrame<'a> {
     }
 }
 
-/// Pairs summed up by their two tools.
-fn edges(pairs: &[Pair<'_>], lag: Option<u32>) -> Result<Vec<EdgeSum>> {
+/// How often each tool stands in each session.
+type ToolsBySession = BTreeMap<Sym, BTreeMap<u32, u64>>;
+
+fn by_session<'c>(calls: impl Iterator<Item = &'c Activity>) -> ToolsBySession {
+    let mut counts = ToolsBySession::new();
+    for call in calls {
+        *counts.entry(call.tool).or_default().entry(call.session).or_default() += 1;
+    }
+    counts
+}
+
+/// Pairs summed up by their two tools; `trials` are what the pairs of a first tool are among.
+fn edges(pairs: &[Pair<'_>], lag: Option<u32>, trials: &ToolsBySession) -> Result<Vec<EdgeSum>> {
+    let sum = |sessions: &BTreeMap<u32, u64>| Clustered::of(sessions.values().map(|trials| (0, *trials)));
+    let all: BTreeMap<Sym, Clustered> = trials.iter().map(|(tool, sessions)| (*tool, sum(sessions))).collect();
     let columns = vec![
         column("from", pairs, |pair| pair.from.tool.0),
         column("to", pairs, |pair| pair.to.0),
@@ -266,14 +282,19 @@ fn edges(pairs: &[Pair<'_>], lag: Option<u32>) -> Result<Vec<EdgeSum>> {
         column("gap_ms", pairs, |pair| pair.gap_ms),
     ];
     grouped(&frame(pairs.len(), columns)?, &["from", "to"], |group| {
+        let from = group.name("from")?;
+        let (sessions, trials) = (group.counts("session")?, &trials[&from]);
+        let mut of_sessions = all[&from];
+        sessions.iter().for_each(|(session, count)| of_sessions.add_successes(*count, trials[session], 1.0));
         Ok(EdgeSum {
-            from: group.name("from")?,
+            from,
             to: group.name("to")?,
             lag,
             count: group.count(),
             across_turns: group.sum("across_turns")?,
             cases: group.distinct("case")?,
-            sessions: group.distinct("session")?,
+            sessions: sessions.len() as u64,
+            of_sessions,
             gap_ms_p50: group.quantile("gap_ms", 0.5)?,
             gap_ms_p90: group.quantile("gap_ms", 0.9)?,
             chance: None,

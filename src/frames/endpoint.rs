@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::base::error::Result;
 use crate::base::names::Sym;
+use crate::base::stats::Clustered;
 use crate::frames::groups::{column, columns, frame, grouped, sums};
 
 /// Parts of one in which key stability is added up.
@@ -47,14 +48,31 @@ pub struct EndpointSum {
     pub prefetches_cited: u64,
 }
 
-/// When and in how many sessions an endpoint was called.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+/// When and in how many sessions an endpoint was called, and how much of it repeats session by session.
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct EndpointSpan {
-    pub endpoint: Sym,
     pub sessions: u64,
     /// First response, in milliseconds since 1970.
     pub first_ms: i64,
     pub last_ms: i64,
+    /// Repeats among the events of which that can be told.
+    pub repeats: Clustered,
+}
+
+impl Default for EndpointSpan {
+    fn default() -> Self {
+        Self { sessions: 0, first_ms: i64::MAX, last_ms: i64::MIN, repeats: Clustered::default() }
+    }
+}
+
+impl EndpointSpan {
+    /// Takes over that of other sessions.
+    pub fn absorb(&mut self, other: &Self) {
+        self.sessions += other.sessions;
+        self.first_ms = self.first_ms.min(other.first_ms);
+        self.last_ms = self.last_ms.max(other.last_ms);
+        self.repeats.absorb(&other.repeats);
+    }
 }
 
 /// One sum for each endpoint, weight, shape, layer and set of inner formats, in this order.

@@ -4,7 +4,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::base::body_shape::BodyShape;
-use crate::base::stats::FollowUpCount;
+use crate::base::stats::{Clustered, FollowUpCount};
 use crate::base::sums::adds_up;
 use crate::logs::trace::Millis;
 
@@ -37,6 +37,9 @@ pub struct Fingerprint {
     /// Events among them.
     #[serde(default)]
     pub unhashed_events: u64,
+    /// Events that repeat, among those of which that can be told, by session.
+    #[serde(default)]
+    pub repeats_of_sessions: Clustered,
     /// 90th percentile of the LRU stack distance of the repeats: distinct other bodies since the last showing.
     pub repeat_distance_p90: Option<u64>,
     /// The three most frequent inner formats, most frequent first, of equals the first by name.

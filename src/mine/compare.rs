@@ -48,8 +48,9 @@ fn p(a: &Clustered, b: &Clustered, with_table: bool) -> Option<f64> {
     }
 }
 
-fn share(side: &Clustered) -> Share {
-    Share::new(side.successes as u64, side.trials as u64)
+/// The share with its interval over sessions; of a table, of which none are known, over its counts.
+fn share(side: &Clustered, is_table: bool) -> Share {
+    if is_table { Share::new(side.successes as u64, side.trials as u64) } else { side.over_clusters() }
 }
 
 fn edges(a: &Side, b: &Side) -> Vec<ComparedRow> {
@@ -66,8 +67,8 @@ fn edges(a: &Side, b: &Side) -> Vec<ComparedRow> {
             name: key.0.clone(),
             to: key.1.clone(),
             lag: Some(key.2),
-            a: share(&of_a),
-            b: share(&of_b),
+            a: share(&of_a, a.is_table),
+            b: share(&of_b, b.is_table),
             median_a: None,
             median_b: None,
             sessions_min: [sessions(a), sessions(b)].into_iter().flatten().min(),
@@ -83,14 +84,16 @@ fn sizes(a: &Side, b: &Side) -> Vec<ComparedRow> {
     let both = a.sizes.iter().filter_map(|(tool, of_a)| Some((tool, of_a, b.sizes.get(tool)?)));
     both.map(|(tool, of_a, of_b)| {
         let beyond = beyond_one_median(of_a, of_b);
-        let part = |n: u64, beyond: Option<&Clustered>| beyond.map_or(Share::new(0, n), share);
+        let part = |side: &SizeSide, beyond: Option<&Clustered>| {
+            beyond.map_or(Share::new(0, side.n), |beyond| share(beyond, side.sizes.is_none()))
+        };
         ComparedRow {
             what: ComparedKind::Size,
             name: tool.clone(),
             to: String::new(),
             lag: None,
-            a: part(of_a.n, beyond.as_ref().map(|(a, _)| a)),
-            b: part(of_b.n, beyond.as_ref().map(|(_, b)| b)),
+            a: part(of_a, beyond.as_ref().map(|(a, _)| a)),
+            b: part(of_b, beyond.as_ref().map(|(_, b)| b)),
             median_a: Some(of_a.median),
             median_b: Some(of_b.median),
             sessions_min: [of_a.sessions(), of_b.sessions()].into_iter().flatten().min(),
@@ -139,12 +142,7 @@ fn over_sessions(parts: impl IntoIterator<Item = (u32, SessionTrials)>) -> Clust
         let sum = sessions.entry(session).or_default();
         *sum = (sum.0 + successes, sum.1 + trials);
     }
-    let mut sum = Clustered::default();
-    for (successes, trials) in sessions.into_values() {
-        sum.add_trials(trials, 1.0);
-        sum.add_successes(successes, trials, 1.0);
-    }
-    sum
+    Clustered::of(sessions.into_values())
 }
 
 /// The test of sizes. Half of the answers or fewer beyond a median that is only known as such is what may be.

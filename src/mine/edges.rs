@@ -7,7 +7,6 @@ use crate::base::error::Result;
 use crate::base::id::{Id, IdMap};
 use crate::base::names::{Names, Sym};
 use crate::base::significance::with_q;
-use crate::base::stats::Share;
 use crate::frames::edge::{Activity, Concurrency, Edge, EdgeFrame, EdgeSum, EdgeSums, EdgeThresholds, Turns};
 use crate::frames::input::Input;
 use crate::logs::assemble::files_of_input;
@@ -108,7 +107,6 @@ pub fn sums(activities: &[Activity], names: &Names, lags: &[u32], eventually: bo
 #[derive(Default)]
 struct Margins {
     total: u64,
-    from: BTreeMap<Sym, u64>,
     to: BTreeMap<Sym, u64>,
     pairs: BTreeMap<(Sym, Sym), u64>,
 }
@@ -119,13 +117,10 @@ pub fn edges(sums: &EdgeSums, thresholds: &EdgeThresholds) -> Vec<Edge> {
     for sum in &sums.edges {
         let at = margins.entry(sum.lag).or_default();
         at.total += sum.count;
-        *at.from.entry(sum.from).or_default() += sum.count;
         *at.to.entry(sum.to).or_default() += sum.count;
         at.pairs.insert((sum.from, sum.to), sum.count);
     }
-    let calls: BTreeMap<Sym, u64> = sums.ends.iter().map(|end| (end.tool, end.calls)).collect();
-    let mut out: Vec<Edge> =
-        sums.edges.iter().map(|sum| edge(sum, &margins[&sum.lag], calls.get(&sum.from), &sums.names)).collect();
+    let mut out: Vec<Edge> = sums.edges.iter().map(|sum| edge(sum, &margins[&sum.lag], &sums.names)).collect();
     for (edge, q) in with_q(&mut out, |edge| edge.p) {
         let EdgeSum { count, sessions, .. } = edge.sum;
         edge.q = Some(q);
@@ -139,14 +134,13 @@ pub fn edges(sums: &EdgeSums, thresholds: &EdgeThresholds) -> Vec<Edge> {
     out
 }
 
-fn edge(sum: &EdgeSum, at: &Margins, calls: Option<&u64>, names: &[String]) -> Edge {
+fn edge(sum: &EdgeSum, at: &Margins, names: &[String]) -> Edge {
     let name = |tool: Sym| names.get(tool.0 as usize).cloned().unwrap_or_default();
-    let (row, column) = (at.from[&sum.from], at.to[&sum.to]);
     let back = at.pairs.get(&(sum.to, sum.from)).copied().unwrap_or_default();
-    let by_chance = column as f64 / at.total as f64;
+    let by_chance = at.to[&sum.to] as f64 / at.total as f64;
     // "At any time" has no fixed number of chances, so nothing can be held against chance.
     let lagged = sum.lag.is_some();
-    let confidence = Share::new(sum.count, if lagged { row } else { calls.copied().unwrap_or(sum.count) });
+    let confidence = sum.of_sessions.over_clusters();
     Edge {
         sum: *sum,
         from: name(sum.from),

@@ -12,7 +12,7 @@ use crate::facts::inner_formats::InnerFormat;
 use crate::frames::endpoint::{EndpointSpan, EndpointSum, STABILITY_PARTS, merged};
 use crate::frames::fingerprint::{EventProfile, Fingerprint, LayerTokens, Observed, ToolCosts, UnrecordedPlans};
 use crate::logs::trace::Millis;
-use crate::mine::endpoint_sums::EndpointSums;
+use crate::mine::endpoint_sums::{EndpointSums, absorb_spans};
 use crate::mine::repeats::{NO_REPEAT, distances};
 use crate::mine::sizes::{GroupedValues, ValueCount, ValueCounts, quantile};
 use crate::settings::{AgentClass, classify_agent};
@@ -61,9 +61,7 @@ impl EventSums {
         let sessions: Vec<&[RecordedEvent]> = part.sessions().collect();
         let sums = sessions.into_par_iter().fold(SessionSums::default, SessionSums::with);
         let sums = sums.reduce(SessionSums::default, SessionSums::plus);
-        let (endpoints, spans_of_pieces): (Vec<_>, Vec<_>) = sums.endpoints.into_sums().into_iter().unzip();
-        let mut spans = BTreeMap::new();
-        add_spans(&mut spans, spans_of_pieces.into_iter());
+        let (endpoints, spans) = sums.endpoints.into_sums();
         let [bytes, distances, depths] = [sums.bytes, sums.distances, sums.depths].map(ValueCounts::of);
         Ok(Self { endpoints: merged(&endpoints)?, spans, bytes, distances, depths, contexts: sums.contexts })
     }
@@ -71,7 +69,7 @@ impl EventSums {
     /// Of the sessions of both, which share none.
     pub fn plus(mut self, other: Self) -> Result<Self> {
         self.endpoints.extend(other.endpoints);
-        add_spans(&mut self.spans, other.spans.into_values());
+        absorb_spans(&mut self.spans, other.spans);
         Ok(Self {
             endpoints: merged(&self.endpoints)?,
             spans: self.spans,
@@ -111,6 +109,7 @@ impl SessionSums {
     fn with(mut self, session: &[RecordedEvent]) -> Self {
         self.contexts = self.contexts.plus(ContextSums::of(session));
         session.iter().zip(distances(session)).for_each(|(event, distance)| self.add(event, distance));
+        self.endpoints.end_session();
         self
     }
 
@@ -135,23 +134,14 @@ impl SessionSums {
     }
 }
 
-fn add_spans(spans: &mut BTreeMap<Sym, EndpointSpan>, others: impl Iterator<Item = EndpointSpan>) {
-    for span in others {
-        let whole = spans.entry(span.endpoint).or_insert(EndpointSpan { sessions: 0, ..span });
-        whole.sessions += span.sessions;
-        whole.first_ms = whole.first_ms.min(span.first_ms);
-        whole.last_ms = whole.last_ms.max(span.last_ms);
-    }
-}
-
 fn fingerprints(planned: &LogPart<'_>, guide: &EventGuide<'_>, sums: &EventSums) -> Vec<Fingerprint> {
     let distances = sums.distances.rows();
     let (log, fetched) = (planned.log, fetched(planned));
-    let of_span = |span: &EndpointSpan| {
-        let (endpoint, key) = guide.names(log.names.text(span.endpoint));
-        let sums = of_group(&sums.endpoints, span.endpoint, |sum| sum.endpoint);
-        let distances = weighted(of_group(&distances, span.endpoint, |count| count.group));
-        let (fetched, used) = fetched.get(&span.endpoint).copied().unwrap_or_default();
+    let of_span = |(&name, span): (&Sym, &EndpointSpan)| {
+        let (endpoint, key) = guide.names(log.names.text(name));
+        let sums = of_group(&sums.endpoints, name, |sum| sum.endpoint);
+        let distances = weighted(of_group(&distances, name, |count| count.group));
+        let (fetched, used) = fetched.get(&name).copied().unwrap_or_default();
         let summed = summed(sums);
         Fingerprint {
             endpoint,
@@ -160,12 +150,13 @@ fn fingerprints(planned: &LogPart<'_>, guide: &EventGuide<'_>, sums: &EventSums)
             first_ms: span.first_ms,
             last_ms: span.last_ms,
             sessions: span.sessions,
+            repeats_of_sessions: span.repeats,
             prefetches: summed.prefetches + fetched,
             prefetches_cited: summed.prefetches_cited + used,
             ..summed
         }
     };
-    let mut out: Vec<Fingerprint> = sums.spans.values().map(of_span).collect();
+    let mut out: Vec<Fingerprint> = sums.spans.iter().map(of_span).collect();
     out.sort_by(|a, b| a.endpoint.cmp(&b.endpoint));
     out
 }

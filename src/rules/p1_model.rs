@@ -6,13 +6,12 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 use toml_edit::Value;
 
-use crate::base::backtest::over_clusters;
-use crate::base::bootstrap::{Resampling, SessionTrials};
+use crate::base::bootstrap::SessionTrials;
 use crate::base::data::Data;
 use crate::base::error::Result;
 use crate::base::key_path::KeyPath;
 use crate::base::model_id::normalise;
-use crate::base::stats::{ModelUse, Share};
+use crate::base::stats::{Clustered, ModelUse, Share};
 use crate::report::numbers::{percent, thousands};
 use crate::rules::proposal::unpinned;
 use crate::rules::{Rule, RuleFacts, RuleThresholds, Speaks};
@@ -32,7 +31,6 @@ struct Thresholds {
     share_min: f64,
     messages_min: u64,
     window_tiers: Vec<u32>,
-    resampling: Resampling,
 }
 
 /// All ids of one family taken together.
@@ -54,7 +52,7 @@ fn judge(facts: &RuleFacts<'_>, sheet: &RuleThresholds) -> Result<Vec<Finding>> 
         return Ok(vec![finding("(none)", Verdict::Skip("no API messages in the logs".into()), Evidence::default())]);
     };
     let counts = format!("{} of {} API messages are from {name}", thousands(used.messages), thousands(total));
-    let (share, sessions) = share_over_sessions(used, &families, &thresholds.resampling);
+    let (share, sessions) = share_over_sessions(used, &families);
     let evidence = Evidence::of(counts, sessions).with_share_over_sessions(share).by(sheet.cite("share_min"));
     if total < thresholds.messages_min {
         let reason = format!("only {total} API messages ({})", sheet.cite("messages_min"));
@@ -86,7 +84,7 @@ fn uses_of_families(models: &[ModelUse]) -> Vec<FamilyUse> {
 }
 
 /// The share of all messages that are of a family, and of how many sessions: who begins with a model mostly stays with it.
-fn share_over_sessions(used: &FamilyUse, families: &[FamilyUse], resampling: &Resampling) -> (Share, u64) {
+fn share_over_sessions(used: &FamilyUse, families: &[FamilyUse]) -> (Share, u64) {
     let mut sessions: BTreeMap<u32, SessionTrials> = BTreeMap::new();
     for family in families {
         for (&session, &messages) in &family.of_sessions {
@@ -95,10 +93,9 @@ fn share_over_sessions(used: &FamilyUse, families: &[FamilyUse], resampling: &Re
             *all += messages;
         }
     }
-    let sessions: Vec<SessionTrials> = sessions.into_values().collect();
-    let (lower, upper) = over_clusters(&sessions, resampling).unwrap_or((0.0, 1.0));
+    let sessions = Clustered::of(sessions.into_values());
     let total = families.iter().map(|family| family.messages).sum();
-    (Share { k: used.messages, n: total, lower, upper }, sessions.len() as u64)
+    (Share { k: used.messages, n: total, ..sessions.over_clusters() }, sessions.clusters)
 }
 
 fn finding(subject: &str, verdict: Verdict, evidence: Evidence) -> Finding {

@@ -3,12 +3,10 @@
 use serde::Deserialize;
 use toml_edit::Value;
 
-use crate::base::backtest::over_clusters;
-use crate::base::bootstrap::Resampling;
 use crate::base::error::Result;
 use crate::base::key_path::KeyPath;
 use crate::base::numbers::{counted, thousands};
-use crate::base::stats::{SessionUse, Share};
+use crate::base::stats::{Clustered, SessionUse};
 use crate::rules::proposal::unpinned;
 use crate::rules::{Rule, RuleFacts, RuleThresholds, Speaks};
 use crate::settings::View;
@@ -27,7 +25,6 @@ pub static RULE: Rule = Rule {
 struct Thresholds {
     share_min: f64,
     calls_min: u64,
-    resampling: Resampling,
 }
 
 fn judge(facts: &RuleFacts<'_>, sheet: &RuleThresholds) -> Result<Vec<Finding>> {
@@ -48,10 +45,8 @@ fn judge(facts: &RuleFacts<'_>, sheet: &RuleThresholds) -> Result<Vec<Finding>> 
     };
     let is_of_class = |session: &SessionUse| session.class == class;
     // The class is one of the session, so its calls say it once.
-    let of_sessions: Vec<_> =
-        sessions.iter().map(|session| (if is_of_class(session) { session.calls } else { 0 }, session.calls)).collect();
-    let (lower, upper) = over_clusters(&of_sessions, &thresholds.resampling).unwrap_or((0.0, 1.0));
-    let share = Share { k: calls_of(class), n: total, lower, upper };
+    let calls = |session: &&SessionUse| (if is_of_class(session) { session.calls } else { 0 }, session.calls);
+    let share = Clustered::of(sessions.iter().map(calls)).over_clusters();
     let of_class = sessions.iter().filter(|session| is_of_class(session)).count() as u64;
     let counts = format!(
         "{} of {} in {} of {} classed {class}",

@@ -101,7 +101,13 @@ fn evidence(seen: &Fingerprint, recorded: &RecordedSubject<'_>) -> Evidence {
         let rate = 100.0 * seen.dup_rate();
         counts = format!("of these {rate:.1} % or more repeat; not every earlier showing was recorded\n{counts}");
     }
-    Evidence { share: Some(Share::new(repeat_events, events)), ..recorded.evidence(&counts) }
+    let evidence = recorded.evidence(&counts);
+    let sessions = seen.repeats_of_sessions;
+    if sessions.clusters > 0 && sessions.trials as u64 == events {
+        return Evidence { n: sessions.clusters, ..evidence.with_share_over_sessions(sessions.over_clusters()) };
+    }
+    // What a team lends comes without its sessions.
+    evidence.with_share(Share::new(repeat_events, events))
 }
 
 /// What the change does to the cache that all endpoints of a session share.

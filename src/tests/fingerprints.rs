@@ -6,6 +6,7 @@ use parquet::file::reader::{FileReader, SerializedFileReader};
 use serde_json::{Value, json};
 
 use super::harness::{Home, hidden};
+use crate::base::stats::Clustered;
 use crate::shell::arguments::Exit;
 
 /// A small generator of numbers (Lehmer), so that a failure can be repeated.
@@ -199,6 +200,36 @@ fn fingerprints_are_those_of_a_plain_recomputation_for_any_sample_rate() {
         for row in found.as_array().unwrap() {
             assert_fingerprint(row, &wanted[row["endpoint_class"].as_str().unwrap()]);
         }
+    }
+}
+
+/// Of each session whatever file its events stand in, once.
+#[test]
+fn the_interval_of_repeats_is_over_sessions_however_these_are_cut() {
+    let events = events(11, 700);
+    let mut sessions: BTreeMap<(&str, &str), (u64, u64)> = BTreeMap::new();
+    let mut shown = BTreeSet::new();
+    for event in &events {
+        let text = |key: &str| event[key].as_str().unwrap();
+        let (endpoint, session) = (text("endpoint_class"), text("session_hash"));
+        let repeats = !shown.insert((session, event["context_partition"].as_u64(), text("content_sha_prefix_hex")));
+        let of_session = sessions.entry((endpoint, session)).or_default();
+        *of_session = (of_session.0 + u64::from(repeats), of_session.1 + 1);
+    }
+    let home = Home::new();
+    for (number, part) in events.chunks(90).enumerate() {
+        home.write(&format!(".config/devboy/telemetry/events/{number}.jsonl"), lines(part));
+    }
+    for threads in ["1", "3"] {
+        let report = home.json(&["tune", "analyze", "--dry-run", "--threads", threads, "--reproducible"]);
+        let found = report["findings"].as_array().unwrap().iter().filter(|finding| finding["rule"] == "R1");
+        let read = found.clone().find(|finding| finding["subject"] == "Read").unwrap();
+        let of_read = sessions.iter().filter(|((endpoint, _), _)| *endpoint == "Read").map(|(_, trials)| *trials);
+        let wanted = Clustered::of(of_read).over_clusters();
+        let evidence = &read["evidence"];
+        assert_eq!((&evidence["n"], &evidence["interval"]["n"]), (&json!(7), &json!(wanted.n)), "{read}");
+        near(&evidence["interval"]["lower"], wanted.lower, "lower");
+        near(&evidence["interval"]["upper"], wanted.upper, "upper");
     }
 }
 

@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 use super::harness::{CallLines, Home, session};
 use crate::base::names::Sym;
 use crate::base::significance::Chance;
+use crate::base::stats::Clustered;
 use crate::frames::edge::{Edge, EdgeSum, EdgeSums, EdgeThresholds, EndSum, Turns};
 use crate::mine::{edge_graph, edges, tables};
 use crate::report::table;
@@ -230,6 +231,7 @@ fn sums_of(rows: &[(u32, u32, u64, u64)]) -> EdgeSums {
         across_turns: 0,
         cases: sessions,
         sessions,
+        of_sessions: Clustered::of([(count, rows.iter().filter(|row| row.0 == from).map(|row| row.2).sum())]),
         gap_ms_p50: None,
         gap_ms_p90: None,
         chance: Some(chance(from, to, count)),
@@ -260,6 +262,28 @@ fn support_confidence_lift_and_dependency_are_the_closed_forms() {
     assert!(row("A", "A").significant && row("B", "B").significant);
     assert!(!row("A", "B").significant && row("A", "B").p.unwrap() > 0.99);
     assert_eq!((&rows[0].from, rows[0].sum.count), (&"B".to_owned(), 56), "the most frequent first");
+}
+
+/// What always follows in one session says nothing of others; in eight it is no more than eight times the same.
+#[test]
+fn the_interval_of_an_edge_is_over_sessions() {
+    let home = Home::new();
+    let ends = || {
+        let report = home.json(&["mine", "edges", "--lags", "1", "--eventually"]);
+        let edges = report["edges"].as_array().unwrap().clone();
+        let is_wanted = |edge: &&Value| edge["from"] == "Grep" && edge["to"] == "Read" && edge["lag"] == 1;
+        let edge = edges.iter().find(is_wanted).unwrap().clone();
+        assert_eq!(edge["confidence"], 1.0, "{edge}");
+        assert_eq!(edge["trials"], edge["count"], "{edge}");
+        [&edge["confidence_lower"], &edge["confidence_upper"]].map(|end| end.as_f64().unwrap())
+    };
+    home.write(".claude/projects/-p/0.jsonl", session("s0", 14));
+    assert_eq!(ends(), [0.0, 1.0]);
+    for number in 1..8 {
+        home.write(&format!(".claude/projects/-p/{number}.jsonl"), session(&format!("s{number}"), 14));
+    }
+    let [lower, upper] = ends();
+    assert!((0.5..0.7).contains(&lower) && upper == 1.0, "{lower}");
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Statistics against values worked out by hand or by plain summation.
 
-use crate::base::significance::{TwoByTwo, benjamini_hochberg, normal_of_t, upper_tail};
+use crate::base::significance::{TwoByTwo, benjamini_hochberg, normal_of_t, quantile_above, t_of_normal, upper_tail};
 use crate::base::stats::{Clustered, Share};
 
 fn near(found: f64, wanted: f64) {
@@ -136,4 +136,77 @@ fn found(sessions: [usize; 2], more: f64) -> (u32, u32) {
         over_trials += u32::from(TwoByTwo::of_sides(counts(&a), counts(&b)).p_two_sided() <= 0.05);
     }
     (over_sessions, over_trials)
+}
+
+/// Numbers from 0 to 1.
+fn dice(mut state: u64) -> impl FnMut() -> f64 {
+    move || {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (state >> 33) as f64 / f64::from(1_u32 << 31)
+    }
+}
+
+/// Sessions of which a few are most of the calls, each with a share of its own; the share of all of them is a quarter.
+fn uneven(sessions: usize, random: &mut impl FnMut() -> f64) -> Vec<(u64, u64)> {
+    let one = |_| {
+        let trials = (4.0 / (1.0 - 0.99 * random()).powf(0.9)) as u64;
+        // 1/4 on average: a product of two is, and above a half of them are few.
+        let share = random() * random();
+        ((0..trials).filter(|_| random() < share).count() as u64, trials)
+    };
+    (0..sessions).map(one).collect()
+}
+
+#[test]
+fn an_interval_over_sessions_holds_where_one_over_calls_does_not() {
+    for sessions in [4, 8, 20, 60] {
+        let mut random = dice(5);
+        let (mut over_sessions, mut over_calls) = (0, 0);
+        for _ in 0..400 {
+            let seen = Clustered::of(uneven(sessions, &mut random)).over_clusters();
+            let plain = Share::new(seen.k, seen.n);
+            over_sessions += u32::from((seen.lower..=seen.upper).contains(&0.25));
+            over_calls += u32::from((plain.lower..=plain.upper).contains(&0.25));
+        }
+        assert!(over_sessions >= 356 && over_calls < 280, "{sessions}: {over_sessions} and {over_calls} of 400");
+    }
+}
+
+#[test]
+fn sums_over_sessions_are_the_same_in_any_order_and_in_pieces() {
+    let sessions = uneven(50, &mut dice(3));
+    let whole = Clustered::of(sessions.iter().copied());
+    let mut pieces = Clustered::of(sessions[20..].iter().rev().copied());
+    pieces.absorb(&Clustered::of(sessions[..20].iter().copied()));
+    assert_eq!(pieces, whole);
+}
+
+#[test]
+fn sessions_that_agree_are_no_more_than_so_many_sessions() {
+    let ends = |sessions: &[(u64, u64)]| {
+        let share = Clustered::of(sessions.iter().copied()).over_clusters();
+        (share.lower, share.upper)
+    };
+    assert_eq!(ends(&[(900, 1000)]), (0.0, 1.0), "one says nothing of others");
+    assert_eq!(ends(&[]), (0.0, 1.0));
+    let (lower, upper) = ends(&[(100, 100); 8]);
+    assert!((0.5..0.7).contains(&lower) && upper == 1.0, "{lower}");
+    let (least, most) = ends(&[(0, 100); 8]);
+    assert!(least == 0.0 && (most - (1.0 - lower)).abs() < 1e-12, "{most}");
+    // One that has nearly all is as good as alone, however many stand beside it.
+    let mut most = vec![(0, 1); 39];
+    most.push((900, 1000));
+    let (lower, upper) = ends(&most);
+    assert!(lower < 0.01 && upper > 0.99, "{lower} to {upper}");
+}
+
+#[test]
+fn a_tail_of_students_t_is_the_one_of_the_normal_value_it_was_made_from() {
+    for df in [0.5, 1.0, 3.0, 10.0, 200.0] {
+        near(normal_of_t(t_of_normal(1.96, df), df), 1.96);
+    }
+    for (t, df) in [(3.182, 3.0), (2.228, 10.0), (2.021, 40.0)] {
+        assert!((t_of_normal(quantile_above(0.025), df) / t - 1.0).abs() < 0.02, "{df}");
+    }
+    assert!(t_of_normal(1.96, 0.0).is_finite());
 }
