@@ -22,7 +22,8 @@ pub type SessionTrials = (u64, u64);
 pub const TAIL: f64 = 0.025;
 
 /// How often an interval over so many sessions held, in a hundred: samples of real sessions, held against the change of the whole
-/// bill over all of them (means of windows of compaction and of policies; docs/policies.md, "The interval").
+/// bill over all of them (means of windows of compaction and of policies; docs/policies.md, "The interval"). How uneven these are
+/// says less: where one is nearly all of the bill, the interval is wide.
 const HELD: [(u64, u32); 5] = [(5, 57), (8, 63), (20, 78), (41, 86), (57, 90)];
 /// From so many sessions on an interval holds about as often as it says.
 const HOLDS_FROM: u64 = 80;

@@ -6,7 +6,7 @@ use toml_edit::Value;
 use crate::base::error::Result;
 use crate::base::key_path::KeyPath;
 use crate::base::numbers::{counted, thousands};
-use crate::base::stats::{Clustered, SessionUse};
+use crate::base::stats::{Clustered, SessionUse, Share};
 use crate::rules::proposal::unpinned;
 use crate::rules::{Rule, RuleFacts, RuleThresholds, Speaks};
 use crate::settings::View;
@@ -24,6 +24,7 @@ pub static RULE: Rule = Rule {
 #[derive(Deserialize)]
 struct Thresholds {
     share_min: f64,
+    lower_min: f64,
     calls_min: u64,
 }
 
@@ -60,16 +61,16 @@ fn judge(facts: &RuleFacts<'_>, sheet: &RuleThresholds) -> Result<Vec<Finding>> 
     let verdict = if total < thresholds.calls_min {
         Verdict::Hold(format!("only {} ({})", counted(total, "tool call"), sheet.cite("calls_min")))
     } else {
-        verdict(facts.current, class, share.value() >= thresholds.share_min)
+        verdict(facts.current, class, &share, &thresholds, sheet)
     };
     Ok(vec![Finding::new(RULE.id, class, verdict, evidence)])
 }
 
-fn verdict(current: &View<'_>, class: &str, is_majority: bool) -> Verdict {
+fn verdict(current: &View<'_>, class: &str, share: &Share, thresholds: &Thresholds, sheet: &RuleThresholds) -> Verdict {
     let key = KeyPath::from(["profiles", "agent", "active"]);
     let now = current.value(&key);
     let chosen = now.as_ref().and_then(Value::as_str).unwrap_or("auto");
-    if !is_majority {
+    if share.value() < thresholds.share_min {
         return unpinned(current, key, class, "no class has the majority");
     }
     if chosen == class {
@@ -84,6 +85,10 @@ fn verdict(current: &View<'_>, class: &str, is_majority: bool) -> Verdict {
     }
     if chosen != "auto" && current.line_by_hand(&key).is_some() {
         return Verdict::Hold(format!("`profiles.agent.active` is set to \"{chosen}\" by hand"));
+    }
+    if share.lower < thresholds.lower_min {
+        let reason = format!("too few sessions to be sure of a majority ({})", sheet.cite("lower_min"));
+        return unpinned(current, key, class, &reason);
     }
     Verdict::Propose(Delta { key, from: now, to: Value::from(class) })
 }

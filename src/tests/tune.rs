@@ -713,7 +713,7 @@ fn a_pin_is_taken_back_once_what_cannot_be_pinned_leads() {
         let call = |number| CallLines { session: name, number, tool, input: "x", body: "text", model }.text();
         home.write(&format!(".claude/projects/-home-u-p/{name}.jsonl"), (0..calls).map(call).collect::<String>());
     };
-    told("a", ("claude-opus-4-6", "Read"), 120);
+    (0..7).for_each(|number| told(&format!("a{number}"), ("claude-opus-4-6", "Read"), 60));
     home.run(&["tune", "from-claude-logs"]);
     let written = std::fs::read_to_string(home.config()).unwrap();
     let (llm, agent) = ("active = \"claude-opus-4.6\"", "active = \"file_search_heavy\"");
@@ -724,6 +724,30 @@ fn a_pin_is_taken_back_once_what_cannot_be_pinned_leads() {
     let written = std::fs::read_to_string(home.config()).unwrap();
     assert!(!written.contains(llm) && !written.contains(agent), "{written}\n{}", outcome.out);
     assert_eq!(written.matches("active = \"auto\"").count(), 2, "{written}");
+}
+
+/// Six sessions of one kind may be chance, seven are most of the work.
+#[test]
+fn a_way_of_working_is_pinned_once_it_is_sure_to_be_most_of_the_work() {
+    let home = Home::new();
+    let told = |number: u32| {
+        let name = format!("s{number}");
+        let call = |number| {
+            CallLines { session: &name, number, tool: "Read", input: "x", body: "text", model: "claude-opus-4-6" }
+                .text()
+        };
+        home.write(&format!(".claude/projects/-home-u-p/{name}.jsonl"), (0..60).map(call).collect::<String>());
+    };
+    (0..6).for_each(told);
+    let few = home.run(&["tune", "from-claude-logs", "--dry-run", "--explain"]).out;
+    assert!(
+        few.contains("P2 hold file_search_heavy: too few sessions to be sure of a majority (rules/p2_agent.toml:"),
+        "{few}"
+    );
+    assert!(!few.contains("active = \"file_search_heavy\""), "{few}");
+    told(6);
+    let enough = home.run(&["tune", "from-claude-logs", "--dry-run", "--explain"]).out;
+    assert!(enough.contains("active = \"file_search_heavy\""), "{enough}");
 }
 
 /// A copy of a log in another folder makes no project.
