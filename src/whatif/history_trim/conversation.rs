@@ -82,8 +82,8 @@ impl Conversation {
         goes_on
     }
 
-    /// Forgets what has been read, but for messages among so many leading items that nothing behind them changes: where an answer
-    /// begins, what came before it is whole.
+    /// Forgets what has been read, but for messages among so many leading items that nothing behind them changes: where an
+    /// answer begins, what came before it is whole.
     fn go_back(&mut self, reading: &MessageReading<'_>, kept: usize) {
         let is_answer = |at: usize| reading.block(&self.items[at]).is_some_and(|(_, block)| block.kind.is_output());
         let known = if self.messages.is_empty() { 0 } else { kept.min(self.seam.unwrap_or(kept)) };
