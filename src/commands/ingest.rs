@@ -17,7 +17,7 @@ use crate::frames::input::timeline::TimelineDetail;
 use crate::logs::overview::{Holds, Overview};
 use crate::logs::trace::{Millis, Status};
 use crate::mine::quality;
-use crate::mine::totals::{Totals, totals};
+use crate::mine::totals::{TotalSums, Totals};
 use crate::report::numbers::{bytes, counted, days, thousands};
 use crate::report::sharing;
 use crate::report::table::{Table, TableFormat};
@@ -60,8 +60,8 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<()> {
     input.keep_timelines()?;
     input.sum_messages();
     let said = input.remember("said", |input| {
-        let totals = totals(input.corpus());
-        Ok(LogsReport { totals, overview: input.overview()? })
+        let (overview, totals, names) = input.overview_seeing(&TotalSums::add)?;
+        Ok(LogsReport { totals: totals.finish(&names), overview })
     })?;
     input.report_holds(Holds::Calls)?;
     input.tell_notes(&args.output, context)?;

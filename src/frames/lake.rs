@@ -3,8 +3,8 @@
 //!
 //! A [`Lake`] is what was found at one moment and never changes: a commit takes values, writes them, and returns the lake
 //! as it is then. It writes new segments under names that nobody refers to and replaces the manifest. Readers wait for
-//! nobody; a writer holds the lock while it writes (timelines and facts go to files of their own before), and starts from the
-//! lake as it finds it then. What no manifest refers to is swept away when nobody reads.
+//! nobody; a writer holds the lock while it writes (timelines, facts and first rows go to files of their own before), and starts
+//! from the lake as it finds it then. What no manifest refers to is swept away when nobody reads.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
@@ -24,11 +24,11 @@ use crate::facts::body_facts::{BodyFacts, WantedFacts};
 use crate::frames::columns::ColumnResult;
 use crate::frames::manifest::{LakeSegment, Manifest, StoredSource, Unusable};
 use crate::frames::new_facts::NewFacts;
+use crate::frames::new_rows::{NewRows, WrittenRows, row_tables};
 use crate::frames::new_table::NewTable;
 use crate::frames::new_timelines::NewTimelines;
-use crate::frames::new_values::{NewValues, ValueTables};
 use crate::frames::stored::{StoredTable, Unreadable};
-use crate::frames::tables::{TABLES, TaggedRows};
+use crate::frames::tables::TaggedRows;
 use crate::frames::timelines::{Joined, PackedTimeline};
 use crate::frames::written::write_table;
 use crate::frames::{bodies, manifest, packed, sealed, tables, timelines, values};
@@ -101,8 +101,8 @@ pub struct Update<'a> {
     pub timelines: Option<NewTimelines>,
     /// Facts of it that are on disk: [`News::facts`] are none then.
     pub facts: Option<NewFacts>,
-    /// Values of it that are on disk: [`News::values`] are none then.
-    pub values: Option<NewValues>,
+    /// Rows and values of it that are on disk: those of its [`News`] are none then.
+    pub rows: Option<NewRows>,
 }
 
 /// What a run read.
@@ -224,7 +224,7 @@ impl Lake {
         for LakeDamage { segment: number, table, .. } in damage {
             let table = table.as_str();
             let hit = segments.iter_mut().find(|segment| segment.number == *number);
-            if TABLES.contains(&table) {
+            if tables::TABLES.contains(&table) {
                 let lost: BTreeSet<u32> = hit.into_iter().flat_map(|segment| segment.sources.clone()).collect();
                 sources.retain(|_, source| !lost.contains(&source.number));
                 segments.retain(|segment| segment.number != *number);
@@ -439,10 +439,13 @@ impl Lake {
         Some(NewTimelines::new(table, Arc::clone(&self.seal), stored))
     }
 
-    /// Takes values of what is read now, if these are the first rows: others may have to be merged with them.
-    pub fn begin_values(&self) -> Option<NewValues> {
-        let tables = [self.new_table()?, self.new_table().filter(|_| self.manifest.segments.is_empty())?];
-        NewValues::begin(tables, Arc::clone(&self.seal)).ok()
+    /// Takes rows and values of what is read now, if these are the first rows: others may have to be merged with them. None where
+    /// facts have to be merged, which takes all rows.
+    pub fn begin_rows(&self) -> Option<NewRows> {
+        let Manifest { segments, body_segments, .. } = &*self.manifest;
+        let is_first = segments.is_empty() && body_segments.len() < SEGMENTS_MAX;
+        let tables = row_tables().filter(|_| is_first).map(|_| self.new_table()).collect::<Option<Vec<_>>>()?;
+        NewRows::begin(tables, Arc::clone(&self.seal)).ok().filter(|_| is_first)
     }
 
     /// Takes facts of what is read now. None where there are many segments: then they are merged with what is read
@@ -468,14 +471,15 @@ impl Lake {
         }
         let timelines = update.timelines.take().filter(|some| !some.is_empty());
         let facts = update.facts.take().and_then(|facts| Some((facts.maker, facts.into_tables()?)));
-        let mut values = match (update.values.take(), &update.news) {
-            (Some(values), Some(news)) => {
-                let ended = values.into_tables(news.value_names);
-                Some(ended.map_err(|cause| not_written(&self.segment(self.manifest.next_segment, "given"), &*cause))?)
+        let mut rows = match (update.rows.take(), &update.news) {
+            (Some(rows), Some(news)) => {
+                let ended = rows.finish((news.names, news.value_names));
+                Some(ended.map_err(|cause| not_written(&self.segment(self.manifest.next_segment, "calls"), &*cause))?)
             }
             _ => None,
         };
-        let own_tables = facts.iter().flat_map(|(_, tables)| tables).chain(values.iter().flatten());
+        let own_tables = facts.iter().flat_map(|(_, tables)| tables);
+        let own_tables = own_tables.chain(rows.iter().flat_map(|rows| &rows.tables));
         let own_tables = own_tables.chain(timelines.iter().map(|some| &some.table));
         let own: Vec<PathBuf> = own_tables.map(|table| table.path.clone()).collect();
         self.write(waiting, &own, |base, next| {
@@ -485,7 +489,10 @@ impl Lake {
             next.sources.clone_from(update.sources);
             next.next_source = update.next_source;
             if let Some(news) = &update.news {
-                base.add_rows(next, news, values.take())?;
+                match rows.take() {
+                    Some(written) => base.take_over_rows(next, written, news.names)?,
+                    None => base.add_rows(next, news)?,
+                }
                 base.add_facts(next, news)?;
             }
             if let Some((maker, tables)) = facts {
@@ -573,8 +580,19 @@ impl Lake {
         Ok(lake)
     }
 
-    /// Writes new rows, or all where segments are merged; `on_disk` are new values, where they were written before.
-    fn add_rows(&self, next: &mut Manifest, news: &News<'_>, on_disk: Option<ValueTables>) -> Result<(), Trouble> {
+    /// Takes over the first rows, which are on disk already.
+    fn take_over_rows(&self, next: &mut Manifest, written: WrittenRows, names: &Names) -> Result<(), Trouble> {
+        next.mcp_tools = written.mcp_tools(names);
+        let WrittenRows { tables, sources, rows, .. } = written;
+        if rows > 0 {
+            let (number, tables) = self.take_over(next, row_tables().zip(tables))?;
+            next.segments.push(LakeSegment { number, tables, sources, rows, maker: Id::NONE });
+        }
+        Ok(())
+    }
+
+    /// Writes new rows, or all where segments are merged.
+    fn add_rows(&self, next: &mut Manifest, news: &News<'_>) -> Result<(), Trouble> {
         let live: u64 = news.all.iter().map(|(_, rows)| row_count(rows)).sum();
         let fresh: u64 = news.delta.iter().map(|(_, rows)| row_count(rows)).sum();
         let stored: u64 = next.segments.iter().map(|segment| segment.rows).sum();
@@ -587,7 +605,7 @@ impl Lake {
             kept.retain(|source, _| live.contains(source));
             next.segments.clear();
         }
-        next.mcp_tools = mcp_tools(news.all, news.names);
+        next.mcp_tools = mcp_tools(&news.all.iter().flat_map(|(_, rows)| tools_of(rows)).collect(), news.names);
         let (files, rows) = if is_merged { (news.all, live) } else { (news.delta, fresh) };
         if rows == 0 {
             return Ok(());
@@ -600,10 +618,7 @@ impl Lake {
             true => values::batch(table, &values, &value_names, group(part)),
             false => tables::batch(table, files, news.names, group(part)),
         };
-        let in_memory: &[&str] = if on_disk.is_some() { &[] } else { &values::TABLES };
-        let mut tables = self.write_tables(number, &[&TABLES[..], in_memory].concat(), &make)?;
-        let on_disk = values::TABLES.into_iter().zip(on_disk.into_iter().flatten());
-        tables.extend(self.placed(number, on_disk)?);
+        let tables = self.write_tables(number, &row_tables().collect::<Vec<_>>(), &make)?;
         let sources = files.iter().map(|(source, _)| *source).collect();
         next.segments.push(LakeSegment { number, tables, sources, rows, maker: Id::NONE });
         Ok(())
@@ -657,21 +672,12 @@ impl Lake {
         tables: impl IntoIterator<Item = (&'static str, NewTable)>,
     ) -> Result<(u32, BTreeMap<String, Id>), Trouble> {
         let number = next.take_segment();
-        Ok((number, self.placed(number, tables)?))
-    }
-
-    /// The same as a part of a segment.
-    fn placed(
-        &self,
-        number: u32,
-        tables: impl IntoIterator<Item = (&'static str, NewTable)>,
-    ) -> Result<BTreeMap<String, Id>, Trouble> {
         let placed = tables.into_iter().map(|(name, table)| {
             let path = self.segment(number, name);
             let sum = table.finish(&path).map_err(|cause| not_written(&path, &*cause))?;
             Ok((name.to_owned(), sum))
         });
-        placed.collect()
+        Ok((number, placed.collect::<Result<_, _>>()?))
     }
 
     /// What was memorised under a key, if it is whole.
@@ -880,24 +886,27 @@ fn own_files(dir: &Path) -> impl Iterator<Item = PathBuf> {
 /// Whether devboy gave a file its name: a segment, an answer about the lake as it was, or a temporary file of either. A
 /// lake may share its directory with files of somebody else.
 fn is_own_name(name: &str) -> bool {
-    let mut tables = TABLES.iter().chain(&values::TABLES).chain(&bodies::TABLES).chain(&timelines::TABLES);
+    let mut tables = row_tables().chain(bodies::TABLES).chain(timelines::TABLES);
     let parts = name.strip_suffix(".parquet").and_then(|name| name.split_once('-'));
     let is_segment = parts.is_some_and(|(number, table)| {
-        number.len() == 6 && number.bytes().all(|b| b.is_ascii_digit()) && tables.any(|known| *known == table)
+        number.len() == 6 && number.bytes().all(|b| b.is_ascii_digit()) && tables.any(|known| known == table)
     });
     let parts = name.rsplit_once('.').filter(|(_, ending)| matches!(*ending, "memo" | "tmp"));
     is_segment || parts.is_some_and(|(stem, _)| Id::from_hex(stem).is_some()) || name == "manifest.tmp"
 }
 
-/// The tools of MCP servers among the calls.
-fn mcp_tools(all: &TaggedRows<'_>, names: &Names) -> BTreeSet<String> {
-    let calls = all.iter().flat_map(|(_, rows)| &rows.calls).filter_map(|row| row.asked);
-    let tools: BTreeSet<Sym> = calls.map(|asked| asked.tool).collect();
-    let texts = tools.into_iter().map(|tool| names.text(tool)).filter(|name| name.starts_with("mcp__"));
+/// The tools of the calls.
+pub(super) fn tools_of(rows: &FileRows) -> impl Iterator<Item = Sym> {
+    rows.calls.iter().filter_map(|row| Some(row.asked?.tool))
+}
+
+/// Those of them that are of MCP servers.
+pub(super) fn mcp_tools(tools: &BTreeSet<Sym>, names: &Names) -> BTreeSet<String> {
+    let texts = tools.iter().map(|tool| names.text(*tool)).filter(|name| name.starts_with("mcp__"));
     texts.map(str::to_owned).collect()
 }
 
 /// Rows of all tables.
-fn row_count(rows: &FileRows) -> u64 {
+pub(super) fn row_count(rows: &FileRows) -> u64 {
     (rows.chains.len() + rows.calls.len() + rows.messages.len() + rows.marks.len() + rows.sessions.len()) as u64
 }

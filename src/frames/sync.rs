@@ -23,8 +23,8 @@ use crate::frames::bodies;
 use crate::frames::lake::{Lake, News, Trouble, Update};
 use crate::frames::manifest::{Maker, StoredSource};
 use crate::frames::new_facts::NewFacts;
+use crate::frames::new_rows::NewRows;
 use crate::frames::new_timelines::NewTimelines;
-use crate::frames::new_values::NewValues;
 use crate::frames::tables::TABLES;
 use crate::frames::timelines::PackedTimeline;
 use crate::logs::discover::{Digest, LogFile, LogListing, digest, is_disturbed};
@@ -146,6 +146,8 @@ pub struct Loaded {
     /// What symbols in the rows mean.
     pub names: Names,
     pub rows: BTreeMap<u32, FileRows>,
+    /// Whether they are left to the lake, which took them while logs were read.
+    pub is_in_lake: bool,
     /// What symbols in the values mean.
     pub value_names: Names,
     /// Values that were read in this run and that the lake does not hold.
@@ -253,9 +255,9 @@ fn told_of_lost(scope: &SyncScope<'_>, before: &Lake, after: &Lake) -> Option<St
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Writes {
     Nothing,
-    /// Facts and values stay in memory until all is read: if the disk refuses them, they are there.
+    /// Facts, rows and values stay in memory until all is read: if the disk refuses them, they are there.
     AtTheEnd,
-    /// Facts and values go to disk while logs are read.
+    /// They go to disk while logs are read.
     AsItReads,
 }
 
@@ -307,7 +309,7 @@ struct Attempt<'a, 's> {
 /// What was read.
 struct WhatIsNew {
     /// New rows by source.
-    delta: Vec<NewRows>,
+    delta: Vec<ReadRows>,
     /// New facts; none where they are on disk.
     facts: Vec<BodyFacts>,
     on_disk: OnDisk,
@@ -319,10 +321,10 @@ struct OnDisk {
     /// Who takes timelines, as long as the disk does.
     timelines: Option<NewTimelines>,
     facts: Option<NewFacts>,
-    /// Who takes values.
-    values: Option<NewValues>,
+    /// Who takes rows and values.
+    rows: Option<NewRows>,
     /// Whether the disk has refused some of those.
-    is_value_lost: bool,
+    is_row_lost: bool,
 }
 
 impl Attempt<'_, '_> {
@@ -402,15 +404,26 @@ impl Attempt<'_, '_> {
         let analysis = AnalysisPool::new(tier, scope.params, counted.map(|(body, _)| *body)).with_taker(taker);
         let timelines = lake.filter(|_| scope.timeline_maker_of.is_some()).and_then(Lake::begin_timelines);
         let is_lost = || new_facts.as_ref().is_some_and(NewFacts::is_refused);
-        let values = lake.filter(|_| self.writes == Writes::AsItReads).and_then(Lake::begin_values);
-        let on_disk = OnDisk { timelines, values, ..OnDisk::default() };
+        let lets_rows_go = self.writes == Writes::AsItReads && !self.want.rows && (tier == 0 || new_facts.is_some());
+        let rows = lake.filter(|_| lets_rows_go && !scope.listing.stdin).and_then(Lake::begin_rows);
+        let on_disk = OnDisk { timelines, rows, ..OnDisk::default() };
         let joined = Joined { scope, tier, stored, loaded, known, delta: Vec::new(), on_disk };
-        let (delta, on_disk) = joined.read(self.plans, &analysis, &is_lost);
+        let (delta, mut on_disk) = joined.read(self.plans, &analysis, &is_lost);
+        // So few need not go, and not be read again.
+        if let Some(held) = on_disk.rows.as_mut().and_then(NewRows::all_held) {
+            on_disk.rows = None;
+            for (source, rows, values) in held {
+                loaded.rows.insert(source, rows);
+                loaded.values.insert(source, values);
+            }
+        }
+        loaded.is_in_lake = on_disk.rows.is_some();
         let mut facts = analysis.finish();
-        if new_facts.as_ref().is_some_and(|taker| !taker.is_empty()) {
+        // What is in memory would be sifted by all rows.
+        if new_facts.as_ref().is_some_and(|taker| on_disk.rows.is_some() || !taker.is_empty()) {
             take(&std::mem::take(&mut facts));
         }
-        if is_lost() || on_disk.is_value_lost {
+        if is_lost() || on_disk.is_row_lost {
             return Err(Trouble::LetGo);
         }
         if self.want.only_quoted && self.lake.is_none() {
@@ -458,8 +471,9 @@ fn write(
     (loaded, known): (&mut Loaded, &mut UpToDate),
 ) -> std::result::Result<bool, Trouble> {
     let live: BTreeSet<u32> = stored.sources.values().map(|source| source.number).collect();
-    let rows = |number: &u32| loaded.rows.get(number);
-    let delta = delta.iter().filter_map(|(number, new)| Some((*number, new.as_ref().or_else(|| rows(number))?)));
+    let held = |number: &u32| loaded.rows.get(number);
+    let is_read = !delta.is_empty();
+    let delta = delta.iter().filter_map(|(number, new)| Some((*number, new.as_ref().or_else(|| held(number))?)));
     let delta: Vec<(u32, &FileRows)> = delta.collect();
     let all = loaded.rows.iter().filter(|(number, _)| live.contains(number));
     let all: Vec<(u32, &FileRows)> = all.map(|(number, rows)| (*number, rows)).collect();
@@ -474,13 +488,13 @@ fn write(
         values: &loaded.values,
         value_names: &loaded.value_names,
     };
-    let news = (!delta.is_empty() || !facts.is_empty()).then_some(news);
-    let OnDisk { timelines, facts: new_facts, values, .. } = std::mem::take(on_disk);
+    let news = (is_read || !facts.is_empty()).then_some(news);
+    let OnDisk { timelines, facts: new_facts, rows, .. } = std::mem::take(on_disk);
     let has_timelines = timelines.as_ref().is_some_and(|some| !some.is_empty());
-    let lets_go = new_facts.is_some() || values.is_some();
+    let lets_go = new_facts.is_some() || rows.is_some();
     let has_news = news.is_some() || has_timelines;
     let (sources, next_source) = (&stored.sources, stored.next_source);
-    let mut update = Update { sources, next_source, news, timelines, facts: new_facts, values };
+    let mut update = Update { sources, next_source, news, timelines, facts: new_facts, rows };
     let mut commit = || scope.pool.install(|| lake.commit(&mut update, scope.waiting));
     let mut committed = commit();
     if let (Err(Trouble::Failed(_)), true) = (&committed, lets_go) {
@@ -690,7 +704,7 @@ pub fn slug(text: &str) -> String {
 }
 
 /// New rows of a source; none if all rows that are known of it are new.
-type NewRows = (u32, Option<FileRows>);
+type ReadRows = (u32, Option<FileRows>);
 
 /// What was read so far, and what it is joined to.
 struct Joined<'j, 's> {
@@ -700,7 +714,7 @@ struct Joined<'j, 's> {
     stored: &'j mut StoredFiles,
     loaded: &'j mut Loaded,
     known: &'j mut UpToDate,
-    delta: Vec<NewRows>,
+    delta: Vec<ReadRows>,
     on_disk: OnDisk,
 }
 
@@ -712,7 +726,7 @@ impl Joined<'_, '_> {
         plans: &[FilePlan<'_>],
         analysis: &AnalysisPool<'_>,
         is_lost: &dyn Fn() -> bool,
-    ) -> (Vec<NewRows>, OnDisk) {
+    ) -> (Vec<ReadRows>, OnDisk) {
         let scope = self.scope;
         let jobs: Vec<Job<'_>> = plans.iter().filter_map(FilePlan::job).collect();
         let progress = ProgressLine::new(jobs.iter().map(|job| job.to - job.from).sum(), scope.progress);
@@ -728,7 +742,7 @@ impl Joined<'_, '_> {
                     break;
                 }
             }
-            if is_lost() || self.on_disk.is_value_lost { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+            if is_lost() || self.on_disk.is_row_lost { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         };
         read::read_all(&jobs, guide, scope.pool, &|bytes| progress.advance(bytes), &mut take);
         left.for_each(|plan| self.settle(plan, None));
@@ -803,9 +817,11 @@ impl Joined<'_, '_> {
         }
         let rows = self.take_over(plan, reading, source);
         self.delta.push((source.number, rows));
-        if let Some(taker) = &mut self.on_disk.values {
-            let values = self.loaded.values.remove(&source.number).unwrap_or_default();
-            self.on_disk.is_value_lost |= taker.add(source.number, values, &self.loaded.value_names).is_err();
+        if let Some(taker) = &mut self.on_disk.rows {
+            let Loaded { names, rows, value_names, values, .. } = &mut *self.loaded;
+            let own = (rows.remove(&source.number), values.remove(&source.number));
+            let own = (own.0.unwrap_or_default(), own.1.unwrap_or_default());
+            self.on_disk.is_row_lost |= taker.add(source.number, own, (names, value_names)).is_err();
         }
     }
 

@@ -114,14 +114,14 @@ pub struct Totals {
 
 /// Computes the totals of all files.
 pub fn totals(corpus: &Corpus) -> Totals {
-    let mut sums = WindowSums { window: Millis::MIN..Millis::MAX, ..WindowSums::default() };
-    files_of_input(corpus).for_each(|file| sums.add_file(file, &corpus.names));
+    let mut sums = TotalSums::default();
+    sums.add(&files_of_input(corpus).collect::<Vec<_>>(), &corpus.names);
     sums.finish(&corpus.names)
 }
 
 /// The exact repeats among the results of a file that came within a window.
 pub fn repeats(file: &SourceRows, window: Range<Millis>) -> RepeatTotals {
-    let mut sums = WindowSums { window, ..WindowSums::default() };
+    let mut sums = TotalSums { window: Some(window), ..TotalSums::default() };
     let answers = answers(file);
     sums.add_repeats(&answers, &standing(&answers), &file.rows.marks);
     sums.totals.dedup
@@ -155,21 +155,41 @@ struct ToolSums {
     chars: Vec<u32>,
 }
 
+/// [`Totals`] on their way.
 #[derive(Default)]
-struct WindowSums {
-    /// Results outside are no repeats, and nothing repeats them.
-    window: Range<Millis>,
+pub struct TotalSums {
+    /// Results outside are no repeats, and nothing repeats them; none where all count.
+    window: Option<Range<Millis>>,
     totals: Totals,
     sessions: IdSet<Id>,
+    /// Distinct calls of the files at hand.
     calls: IdSet<Id>,
     tools: BTreeMap<Sym, ToolSums>,
-    /// With what went in and came out, and what was written to the cache and read from it: more would be most of what a first
-    /// ingest holds beside rows.
+    /// Messages of the files at hand, with what went in and came out, and what was written to the cache and read from it.
     messages: IdMap<Id, ([u64; 4], Sym)>,
+    /// Messages of the others.
+    models: BTreeMap<Sym, u64>,
     edges: [u64; LAGS.len()],
 }
 
-impl WindowSums {
+impl TotalSums {
+    /// Adds files, of which no others repeat a call or a message: those of all would be most of what is held.
+    pub fn add(&mut self, files: &[&SourceRows], names: &Names) {
+        files.iter().for_each(|file| self.add_file(file, names));
+        self.totals.tool_uses_distinct += std::mem::take(&mut self.calls).len() as u64;
+        let messages = std::mem::take(&mut self.messages);
+        self.totals.messages += messages.len() as u64;
+        // Sums and counts do not depend on the order of the map.
+        #[expect(clippy::iter_over_hash_type)]
+        for (tokens, model) in messages.values() {
+            let UsageTotals { input_tokens, output_tokens, cache_creation_input_tokens, cache_read_input_tokens } =
+                &mut self.totals.usage;
+            let sums = [input_tokens, output_tokens, cache_creation_input_tokens, cache_read_input_tokens];
+            sums.into_iter().zip(tokens).for_each(|(sum, own)| *sum = sum.saturating_add(*own));
+            *self.models.entry(*model).or_default() += 1;
+        }
+    }
+
     fn add_file(&mut self, file: &SourceRows, names: &Names) {
         let counters = &file.source.counters;
         self.totals.files += 1;
@@ -237,7 +257,8 @@ impl WindowSums {
                 seen.clear();
                 current = partition;
             }
-            if body.chars < REPEAT_CHARS_MIN || !self.window.contains(&body.ts) {
+            let is_outside = self.window.as_ref().is_some_and(|window| !window.contains(&body.ts));
+            if body.chars < REPEAT_CHARS_MIN || is_outside {
                 continue;
             }
             let sums = &mut self.totals.dedup;
@@ -278,10 +299,10 @@ impl WindowSums {
         starts
     }
 
-    fn finish(self, names: &Names) -> Totals {
+    /// The totals; `names` are what symbols mean.
+    pub fn finish(self, names: &Names) -> Totals {
         let mut totals = self.totals;
         totals.sessions = self.sessions.len() as u64;
-        totals.tool_uses_distinct = self.calls.len() as u64;
         for (tool, mut sums) in self.tools {
             sums.chars.sort_unstable();
             let row = ToolTotals {
@@ -293,16 +314,7 @@ impl WindowSums {
             totals.tools.insert(names.text(tool).to_owned(), row);
         }
         totals.edge_total = LAGS.iter().zip(self.edges).map(|(lag, sum)| (lag.to_string(), sum)).collect();
-        totals.messages = self.messages.len() as u64;
-        // Sums and counts by name do not depend on the order of the map.
-        #[expect(clippy::iter_over_hash_type)]
-        for (tokens, model) in self.messages.values() {
-            let UsageTotals { input_tokens, output_tokens, cache_creation_input_tokens, cache_read_input_tokens } =
-                &mut totals.usage;
-            let sums = [input_tokens, output_tokens, cache_creation_input_tokens, cache_read_input_tokens];
-            sums.into_iter().zip(tokens).for_each(|(sum, own)| *sum = sum.saturating_add(*own));
-            *totals.models.entry(names.text(*model).to_owned()).or_default() += 1;
-        }
+        totals.models = self.models.into_iter().map(|(model, count)| (names.text(model).to_owned(), count)).collect();
         totals
     }
 }

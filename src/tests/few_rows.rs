@@ -7,12 +7,14 @@ use proptest::prelude::*;
 
 use crate::base::names::{Names, Sym};
 use crate::frames::few_rows::{FewRows, PARTED, StoredFile, whole};
-use crate::frames::input::RowCount;
+use crate::frames::input::{Input, RowCount};
 use crate::frames::lake::Lake;
+use crate::frames::tables::TABLES;
 use crate::logs::corpus::RowSource;
 use crate::logs::history::History;
 use crate::logs::overview::Overview;
 use crate::logs::trace::{CallRow, FileRows};
+use crate::mine::totals::{TotalSums, totals};
 use crate::tests::harness::{Home, session};
 use crate::tests::log_builder::cases;
 use crate::tests::log_stories::{Folder, any_folder, texts};
@@ -68,6 +70,49 @@ fn families_are_read_in_rounds_and_those_that_stand_together_in_one() {
     assert!(rows.iter().all(|rows| !rows.sessions.is_empty() && rows.calls.is_empty()));
 }
 
+#[test]
+fn the_first_rows_of_a_lake_go_to_disk_as_logs_are_read_and_are_read_from_there() {
+    let names = ["one", "two", "three"];
+    let logs: Vec<(String, String)> = names.map(|name| (format!("-p/{name}"), session(name, 20))).into();
+    let home = Home::new();
+    for (name, text) in &logs {
+        home.write(&format!(".claude/projects/{name}.jsonl"), text);
+    }
+    let opened = || input(home.logs().to_str().unwrap(), home.lake().to_str());
+    let told = |input: &mut Input| {
+        let (overview, totals, names) = input.overview_seeing(&TotalSums::add).unwrap();
+        (overview, totals.finish(&names))
+    };
+    let mut first = opened();
+    let said = told(&mut first);
+    assert_eq!((said.1.files, said.1.tool_uses_distinct, said.0.sessions), (3, 60, 3));
+    let calls = |source: &RowSource, calls: &[CallRow], names: &Names| {
+        let tool = |row: &CallRow| names.text(row.asked.unwrap().tool).to_owned();
+        let row = |row: &CallRow| (row.call, tool(row), row.answered.map(|answered| (answered.body, answered.ts)));
+        Some((source.key, calls.iter().map(row).collect::<Vec<_>>()))
+    };
+    let rows = first.of_calls(&calls);
+
+    let lake = Lake::open(&home.lake()).unwrap();
+    let file = |number: u32, key| StoredFile { source: number, key, stands_alone: false };
+    let files: Vec<StoredFile> = lake.manifest.sources.values().map(|stored| file(stored.number, stored.key)).collect();
+    let few = FewRows::open(&lake, &files, &PARTED, whole(&lake, &files, &mut Names::default()).unwrap().1).unwrap();
+    assert_eq!(few.rounds(1).len(), 3, "no group waited for the rows of another log");
+    assert_eq!(lake.manifest.segments[0].rows, rows_of(&lake));
+
+    // What is held until all is read says the same.
+    let mut without = input(home.logs().to_str().unwrap(), None);
+    assert_eq!((told(&mut without), without.of_calls(&calls)), (said, rows));
+}
+
+fn rows_of(lake: &Lake) -> u64 {
+    let all = lake.load(&TABLES, &mut Names::default(), &|_| true).unwrap();
+    let rows = |FileRows { chains, calls, messages, marks, sessions }: &FileRows| {
+        chains.len() + calls.len() + messages.len() + marks.len() + sessions.len()
+    };
+    all.iter().map(|(_, file)| rows(file) as u64).sum()
+}
+
 /// The same with symbols of other names.
 fn renamed(mut history: History, from: &Names, to: &Names) -> History {
     let new = |sym: &mut Sym| *sym = to.find(from.text(*sym)).unwrap();
@@ -120,6 +165,14 @@ proptest! {
         prop_assert_eq!(renamed(of_few, &few_names, &names), of_all.clone());
         let calls = |source: &RowSource, calls: &[CallRow], _: &Names| Some((source.key, calls.len()));
         prop_assert_eq!(few.of_calls(&calls), one.of_calls(&calls));
+
+        let (mut few, mut one) = (opened(), opened());
+        few.rows_at_once = 1;
+        let all = totals(one.corpus());
+        for input in [&mut few, &mut one] {
+            let (_, sums, names) = input.overview_seeing(&TotalSums::add).unwrap();
+            prop_assert_eq!(&sums.finish(&names), &all);
+        }
 
         let mut summed = opened();
         summed.sum_messages();

@@ -191,7 +191,7 @@ fn a_hash_that_is_cut_between_rows_comes_back() {
     let sources = BTreeMap::from([(stored.key, stored.clone())]);
     let lake = lake
         .commit(
-            &mut Update { sources: &sources, next_source: 2, news: None, timelines: None, facts: None, values: None },
+            &mut Update { sources: &sources, next_source: 2, news: None, timelines: None, facts: None, rows: None },
             &|| (),
         )
         .unwrap();

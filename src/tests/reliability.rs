@@ -661,8 +661,7 @@ fn a_run_that_was_overtaken_writes_nothing_of_its_own() {
     home.json(&["ingest"]);
     let mut sources = late.manifest.sources.clone();
     sources.clear();
-    let mut update =
-        Update { sources: &sources, next_source: 9, news: None, timelines: None, facts: None, values: None };
+    let mut update = Update { sources: &sources, next_source: 9, news: None, timelines: None, facts: None, rows: None };
     assert_eq!(late.commit(&mut update, &|| ()).unwrap_err(), Trouble::Overtaken);
     assert_eq!(late.newer().unwrap().manifest.sources.len(), 1);
     assert_eq!(home.json(&["ingest"])["inputs"]["unchanged"], 1);

@@ -35,7 +35,7 @@ use crate::frames::sync::{
     Loaded, RootNames, SyncScope, SyncTally, UpToDate, Want, bring_up_to_date, root_names, slug, thread_pool,
     with_known,
 };
-use crate::logs::assemble::{Kept, assemble, gone_for_good, standings_of};
+use crate::logs::assemble::{Kept, assemble, files_of_input, standings_of};
 use crate::logs::copies::FileStanding;
 use crate::logs::corpus::{Corpus, RowSource, SourceRows};
 use crate::logs::discover::{LogFile, LogListing, Root};
@@ -54,6 +54,7 @@ use crate::logs::vocabulary::Vocabulary;
 use crate::logs::{discover, read, window};
 
 use answers::FileValues;
+use rounds::Seen;
 pub use told::missing;
 
 /// Which logs a question is about, and how they are read.
@@ -92,6 +93,8 @@ pub(super) struct TakenDown {
 
 /// What is counted of the rows of a file in a window.
 pub type RowCount = fn(&SourceRows, Range<Millis>) -> [u64; 3];
+/// What adds files of an input to some sums: all of those that may repeat each other at once, with what their symbols mean.
+pub type SeeFiles<'s, S> = &'s (dyn Fn(&mut S, &[&SourceRows], &Names) + Sync);
 /// What it came to in a window.
 type CountedRows = (Range<Millis>, [u64; 3]);
 
@@ -385,7 +388,8 @@ impl Input {
             self.fresh_timelines.append(&mut loaded.timelines);
             self.fresh = (std::mem::take(&mut loaded.value_names), std::mem::take(&mut loaded.values));
             self.file_values = None;
-            (self.corpus, self.held_rows) = (Some(self.corpus_of(loaded)), HeldRows::All);
+            self.corpus = (!loaded.is_in_lake).then(|| self.corpus_of(loaded));
+            self.held_rows = HeldRows::All;
         }
         self.bodies = known.bodies.or(self.bodies.take());
         tally
@@ -460,8 +464,10 @@ impl Input {
         match std::mem::take(&mut self.row_count).1 {
             Some((of, counted)) if of == window => counted,
             _ => {
+                let mut seen = Seen::by(Some(count), &window);
                 let corpus = self.calls();
-                sum_of_input(corpus, &count_all(corpus, (count, &window)))
+                seen.add(&files_of_input(corpus).collect::<Vec<_>>(), &corpus.names, &|(), _, _| ());
+                seen.counts
             }
         }
     }
@@ -549,6 +555,11 @@ impl Input {
                 return history.within(&self.window);
             }
         }
+        self.history_seeing(&|(), _, _| ()).0
+    }
+
+    /// The same, made anew, with what `see` makes of all rows on the way: they are not read or held for it.
+    pub fn history_seeing<S: Default + Send>(&mut self, see: SeeFiles<'_, S>) -> (History, S) {
         // In a window values are looked for among rows.
         let finds_at_once = self.finds_values && self.window == window::ALL;
         let needed = if self.finds_values && !finds_at_once { HeldRows::Calls } else { HeldRows::Sessions };
@@ -558,9 +569,9 @@ impl Input {
             // In a window it takes them to tell what lies in it.
             sums_messages: self.sums_messages && self.window == window::ALL,
         };
-        let (mut history, blocks) = match self.few_at_a_time(held, kept) {
+        let (mut history, blocks, sums) = match self.few_at_a_time(held, kept, see) {
             Some(made) => made,
-            None => self.all_at_once(held, kept),
+            None => self.all_at_once(held, kept, see),
         };
         self.blocks = blocks;
         let corpus = self.corpus.as_mut().expect("it was just loaded");
@@ -575,19 +586,28 @@ impl Input {
             history.sum_messages();
             history.details = Arc::default();
         }
-        history
+        (history, sums)
     }
 
     /// The history of all rows, which are loaded if they are not there.
-    fn all_at_once(&mut self, held: HeldRows, kept: Kept) -> (History, Option<CallBlocks>) {
+    fn all_at_once<S: Default + Send>(
+        &mut self,
+        held: HeldRows,
+        kept: Kept,
+        see: SeeFiles<'_, S>,
+    ) -> (History, Option<CallBlocks>, S) {
         self.corpus();
         let held = if self.keeps_rows() { held } else { HeldRows::All };
         let corpus = self.corpus.as_mut().expect("it was just loaded");
-        let counts = self.row_count.0.take().map(|count| count_all(corpus, (count, &self.window)));
-        let made = self.pool.install(|| assemble(corpus, &|rows| held.cut(rows), kept));
-        self.row_count.1 = counts.map(|counts| (self.window.clone(), sum_of_input(corpus, &counts)));
+        let count = self.row_count.0.take();
+        let mut seen = Seen::by(count, &self.window);
+        let (history, blocks) = self.pool.install(|| {
+            seen.add(&files_of_input(corpus).collect::<Vec<_>>(), &corpus.names, see);
+            assemble(corpus, &|rows| held.cut(rows), kept)
+        });
+        self.row_count.1 = count.map(|_| (self.window.clone(), seen.counts));
         self.held_rows = held.min(self.held_rows);
-        made
+        (history, blocks, seen.sums)
     }
 
     /// [`Input::history`] with what its symbols mean.
@@ -609,18 +629,6 @@ impl Input {
         let logs = self.sources.iter().filter(|source| !source.is_sidecar());
         logs.filter_map(|source| Some(Job::of(listed.get(source.path.as_deref()?)?))).collect()
     }
-}
-
-/// What is counted of each file of a corpus.
-fn count_all(corpus: &Corpus, (count, window): (RowCount, &Range<Millis>)) -> Vec<[u64; 3]> {
-    corpus.files.iter().map(|file| count(file, window.clone())).collect()
-}
-
-/// The sum of what was counted of each file, over those that input is counted by.
-fn sum_of_input(corpus: &Corpus, counts: &[[u64; 3]]) -> [u64; 3] {
-    let gone = gone_for_good(corpus);
-    let counted = corpus.files.iter().zip(counts).filter(|(file, _)| !gone.contains(&file.source.key));
-    counted.fold([0; 3], |sums, (_, file)| std::array::from_fn(|at| sums[at] + file[at]))
 }
 
 /// The projects that were asked for.

@@ -1,18 +1,20 @@
 //! Rows of the lake a few at a time: a history of them, family by family; and what each file says by its calls.
 
+use std::ops::Range;
+
 use rayon::ThreadPool;
 
 use crate::base::allocator;
 use crate::base::names::Names;
 use crate::frames::few_rows::{FewRows, PARTED, StoredFile, whole};
-use crate::frames::input::{HeldRows, Input, sum_of_input};
+use crate::frames::input::{HeldRows, Input, RowCount, SeeFiles};
 use crate::frames::lake::{Lake, Trouble};
 use crate::frames::manifest::StoredSource;
 use crate::logs::assemble::families::FamilySearch;
 use crate::logs::assemble::{Assembly, Kept, logs};
 use crate::logs::corpus::{Corpus, RowSource, SourceRows};
 use crate::logs::history::History;
-use crate::logs::trace::CallRow;
+use crate::logs::trace::{CallRow, Millis};
 use crate::logs::values::CallBlocks;
 
 /// What is made of the calls of a file.
@@ -21,19 +23,21 @@ type OfCalls<'a, T> = &'a dyn Fn(&RowSource, &[CallRow], &Names) -> Option<T>;
 impl Input {
     /// The history of all rows, where the lake can give them and they are not in memory. None if there is any trouble with it:
     /// whoever reads all at once looks into that.
-    pub(super) fn few_at_a_time(&mut self, held: HeldRows, kept: Kept) -> Option<(History, Option<CallBlocks>)> {
+    pub(super) fn few_at_a_time<S: Default + Send>(
+        &mut self,
+        held: HeldRows,
+        kept: Kept,
+        see: SeeFiles<'_, S>,
+    ) -> Option<(History, Option<CallBlocks>, S)> {
         if self.holds(HeldRows::All) {
             return None;
         }
-        let (stored, count) = (self.stored()?, self.row_count.0);
-        let mut counts = vec![[0; 3]; self.sources.len()];
-        let mut see = |place: usize, file: &SourceRows| {
-            counts[place] = count.map_or([0; 3], |count| count(file, self.window.clone()));
-        };
+        let (stored, mut seen) = (self.stored()?, Seen::<S>::by(self.row_count.0, &self.window));
+        let mut see = |files: &[&SourceRows], names: &Names| seen.add(files, names, see);
         let (corpus, history, blocks) = self.pool.install(|| stored.history(held, kept, &mut see)).ok()?;
-        self.row_count = (None, count.map(|_| (self.window.clone(), sum_of_input(&corpus, &counts))));
+        self.row_count = (None, seen.count.map(|_| (self.window.clone(), seen.counts)));
         (self.corpus, self.held_rows) = (Some(corpus), held);
-        Some((history, blocks))
+        Some((history, blocks, seen.sums))
     }
 
     /// What `of` makes of the calls of each file, in the order of files; they are not held for it.
@@ -59,6 +63,30 @@ impl Input {
     }
 }
 
+/// What was counted of the files of an input, and what somebody else made of them.
+pub(super) struct Seen<S> {
+    count: Option<RowCount>,
+    window: Range<Millis>,
+    pub counts: [u64; 3],
+    pub sums: S,
+}
+
+impl<S: Default> Seen<S> {
+    /// Nothing so far.
+    pub fn by(count: Option<RowCount>, window: &Range<Millis>) -> Self {
+        Self { count, window: window.clone(), counts: [0; 3], sums: S::default() }
+    }
+
+    /// Adds files.
+    pub fn add(&mut self, files: &[&SourceRows], names: &Names, see: SeeFiles<'_, S>) {
+        for (count, file) in self.count.iter().flat_map(|count| files.iter().map(move |file| (count, file))) {
+            let of_file = count(file, self.window.clone());
+            self.counts.iter_mut().zip(of_file).for_each(|(sum, own)| *sum += own);
+        }
+        see(&mut self.sums, files, names);
+    }
+}
+
 /// What rows there are.
 struct Stored<'i> {
     lake: &'i Lake,
@@ -78,12 +106,12 @@ impl Stored<'_> {
         both.map(file).collect()
     }
 
-    /// The history with what is held of its rows. `see` is shown all rows of each file, by its place.
+    /// The history with what is held of its rows. `see` is shown all rows of the files of each family that input is counted by.
     fn history(
         &self,
         held: HeldRows,
         kept: Kept,
-        see: &mut (dyn FnMut(usize, &SourceRows) + Send),
+        see: &mut (dyn FnMut(&[&SourceRows], &Names) + Send),
     ) -> Result<(Corpus, History, Option<CallBlocks>), Trouble> {
         let files = self.files(RowSource::is_sidecar);
         let mut corpus = Corpus::default();
@@ -105,10 +133,15 @@ impl Stored<'_> {
                 rows.sessions = std::mem::take(&mut known.sessions);
                 self.selected[file].fold(&mut rows, &corpus.names);
                 *known = rows;
-                see(file, &corpus.files[file]);
             }
             let logs_of = |family: &Vec<usize>| family.iter().map(|&file| places[file]).collect::<Option<Vec<usize>>>();
             let families: Vec<Vec<usize>> = round.iter().filter_map(logs_of).collect();
+            assembly.rank(&corpus, &families);
+            for family in &round {
+                let is_input = |file: &&usize| places[**file].is_none_or(|log| assembly.is_input(&corpus, log));
+                let files: Vec<_> = family.iter().filter(is_input).map(|&file| &corpus.files[file]).collect();
+                see(&files, &corpus.names);
+            }
             assembly.add(&mut corpus, &families, &|rows| held.cut(rows));
         }
         let (history, blocks) = assembly.finish(&corpus);

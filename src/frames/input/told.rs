@@ -8,9 +8,10 @@ use serde_json::{Value, json};
 
 use crate::base::damage::Reason;
 use crate::base::error::{Error, Result};
+use crate::base::names::Names;
 use crate::base::visible::{Shown as _, quoted};
 use crate::base::{files, numbers};
-use crate::frames::input::Input;
+use crate::frames::input::{HeldRows, Input, SeeFiles};
 use crate::frames::manifest::StoredSource;
 use crate::logs::corpus::RowSource;
 use crate::logs::discover::{DEFAULT, NAMED, Root, is_stdin};
@@ -200,6 +201,14 @@ impl Input {
     pub fn overview(&mut self) -> Result<Overview> {
         // Whoever asks for numbers first asks for the history next.
         self.remember("overview", |input| Ok(Overview::of(input.seen_history().0)))
+    }
+
+    /// The same with what `see` makes of all rows ([`Input::history_seeing`]) and what symbols in it mean.
+    pub fn overview_seeing<S: Default + Send>(&mut self, see: SeeFiles<'_, S>) -> Result<(Overview, S, Names)> {
+        let (history, seen) = self.history_seeing(see);
+        self.held = Some((self.window.clone(), history));
+        let names = self.corpus_with(HeldRows::Sessions).names.clone();
+        Ok((self.overview()?, seen, names))
     }
 
     /// The error of a window without what is wanted: which one was asked for, and which one is there.

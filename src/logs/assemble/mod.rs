@@ -56,6 +56,7 @@ pub fn assemble_families(
     let rows = corpus.files.iter().map(|file| [file.rows.calls.len(), file.rows.messages.len()]);
     let rows = rows.fold([0; 2], |sum, file| [sum[0] + file[0], sum[1] + file[1]]);
     let mut assembly = Assembly::begin(corpus, (families.len(), rows), kept);
+    assembly.rank(corpus, families);
     assembly.add(corpus, families, let_go);
     assembly.finish(corpus)
 }
@@ -90,9 +91,8 @@ impl Assembly {
         Self { joined, logs, sums_messages: kept.sums_messages, gone: 0 }
     }
 
-    /// Adds families, of which the corpus has all rows.
+    /// Adds families that were ranked, of which the corpus has all rows.
     pub fn add(&mut self, corpus: &mut Corpus, families: &[Vec<usize>], let_go: LetGo<'_>) {
-        self.rank(corpus, families);
         for family in families {
             let rows = |place: usize| &corpus.files[self.logs[place].0];
             let files = family.iter().map(|&place| File::new(rows(place), self.logs[place].1)).collect();
@@ -116,8 +116,8 @@ impl Assembly {
         }
     }
 
-    /// Looks up or finds out the standing of the logs of some families.
-    fn rank(&mut self, corpus: &Corpus, families: &[Vec<usize>]) {
+    /// Looks up or finds out the standing of the logs of some families, of which the corpus has all rows.
+    pub fn rank(&mut self, corpus: &Corpus, families: &[Vec<usize>]) {
         if let Some(known) = corpus.standings.get() {
             self.logs.iter_mut().zip(known).for_each(|(log, standing)| log.1 = *standing);
             return;
@@ -126,6 +126,12 @@ impl Assembly {
         for (place, standing) in standings_in(families, &of, &corpus.names) {
             self.logs[place].1 = standing;
         }
+    }
+
+    /// Whether input is counted by this one of the logs, which was ranked: see [`files_of_input`].
+    pub fn is_input(&self, corpus: &Corpus, log: usize) -> bool {
+        let (place, standing) = self.logs[log];
+        !is_gone(&corpus.files[place], standing)
     }
 
     /// The history, with where the values of its calls stand.
@@ -171,14 +177,14 @@ pub fn standings_of(corpus: &Corpus) -> IdMap<Id, FileStanding> {
 /// The files that input is counted by: those on disk, and those that are gone unless another file says all that they said. A
 /// log that was moved and has grown since is known by its old name as well, if there is a lake.
 pub fn files_of_input(corpus: &Corpus) -> impl Iterator<Item = &SourceRows> {
-    let gone_for_good = gone_for_good(corpus);
-    corpus.files.iter().filter(move |file| !gone_for_good.contains(&file.source.key))
+    let gone = ranked(corpus).filter(|(file, standing)| is_gone(file, *standing)).map(|(file, _)| file.source.key);
+    let gone: IdSet<Id> = gone.collect();
+    corpus.files.iter().filter(move |file| !gone.contains(&file.source.key))
 }
 
-/// Logs that are deleted, of which other files say all that they said, by pseudonym.
-pub fn gone_for_good(corpus: &Corpus) -> IdSet<Id> {
-    let is_gone = |(file, standing): &(&SourceRows, FileStanding)| file.source.path.is_none() && standing.is_repeated;
-    ranked(corpus).filter(is_gone).map(|(file, _)| file.source.key).collect()
+/// Whether a log is deleted, and another file says all that it said.
+fn is_gone(file: &SourceRows, standing: FileStanding) -> bool {
+    file.source.path.is_none() && standing.is_repeated
 }
 
 /// The session logs with their ranks.
