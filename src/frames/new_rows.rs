@@ -71,23 +71,23 @@ impl NewRows {
         Ok(begun)
     }
 
-    /// Adds those of a file. An error if the disk refuses.
-    pub fn add(&mut self, source: u32, (rows, values): (FileRows, ValueRows), names: RowNames<'_>) -> Written<()> {
+    /// Adds those of a file. Whether it is time to write them.
+    pub fn add(&mut self, source: u32, (rows, values): (FileRows, ValueRows)) -> bool {
         let written = &mut self.written;
         written.sources.push(source);
         written.rows += row_count(&rows);
         written.tools.extend(tools_of(&rows));
         self.held_rows += row_count(&rows) as usize + values.lists.len().max(values.given.len());
         self.held.push((source, rows, values));
-        if self.held_rows > ROWS_AT_ONCE { self.write_held(names) } else { Ok(()) }
+        self.held_rows > ROWS_AT_ONCE
     }
 
-    fn write_held(&mut self, names: RowNames<'_>) -> Written<()> {
+    /// Writes what waits, by all workers of the pool; whoever reads waits as well. An error if the disk refuses.
+    pub fn write_held(&mut self, names: RowNames<'_>) -> Written<()> {
         let held = std::mem::take(&mut self.held);
         for (name, table) in row_tables().zip(&mut self.written.tables) {
-            for batch in (0..).map_while(|part| batch(name, &held, names, part)) {
-                table.add(&sealed::pass(batch?, &self.seal, Way::ToDisk)?)?;
-            }
+            let sealed = |batch| sealed::pass(batch, &self.seal, Way::ToDisk);
+            table.add_all(&|part| Some(batch(name, &held, names, part)?.and_then(sealed)))?;
         }
         (self.held_rows, self.is_written) = (0, true);
         Ok(())

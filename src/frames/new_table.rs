@@ -6,6 +6,7 @@ use arrow_array::RecordBatch;
 
 use crate::base::files;
 use crate::base::id::Id;
+use crate::frames::columns::ColumnResult;
 use crate::frames::written::{Written, WrittenTable};
 
 /// A table that is not yet whole. Where it is not kept, its file is removed.
@@ -32,6 +33,14 @@ impl NewTable {
         };
         self.rows += group.num_rows();
         self.table.insert(begun).add(group)
+    }
+
+    /// The same of as many groups as `make` gives, by all workers of the pool.
+    pub(super) fn add_all(
+        &mut self,
+        make: &(dyn Fn(usize) -> Option<ColumnResult<RecordBatch>> + Sync),
+    ) -> Written<()> {
+        self.table.as_mut().ok_or("a table that was not begun")?.add_all(0, make)
     }
 
     /// Puts the file in its place; gives its checksum.

@@ -821,7 +821,10 @@ impl Joined<'_, '_> {
             let Loaded { names, rows, value_names, values, .. } = &mut *self.loaded;
             let own = (rows.remove(&source.number), values.remove(&source.number));
             let own = (own.0.unwrap_or_default(), own.1.unwrap_or_default());
-            self.on_disk.is_row_lost |= taker.add(source.number, own, (names, value_names)).is_err();
+            if taker.add(source.number, own) {
+                let written = self.scope.pool.install(|| taker.write_held((names, value_names)));
+                self.on_disk.is_row_lost |= written.is_err();
+            }
         }
     }
 
