@@ -216,6 +216,37 @@ fn a_session_taken_up_in_another_log_pays_again_for_what_the_first_had_cached() 
     assert_eq!(sums(1), [(Cause::Fork, 1, 42_000)]);
 }
 
+/// Whoever never reads has nothing to fall from: what the request before wrote tells it.
+#[test]
+fn a_cache_that_is_never_read_is_missed_at_every_request_but_the_first() {
+    let mut log = Story::new();
+    log.session("a", "/p").human(10).ask(0, 20_000, 0);
+    for turn in 1..4 {
+        log.calls("Bash", "", 10).wait(20).result(10).ask(0, 20_000 + 100 * turn, 0);
+    }
+    // A thread of its own, and what is left of a context, lose nothing.
+    log.says(10).wait(1).compaction(Trigger::Auto, None, 10).ask(0, 9_000, 0);
+    log.session("b", "/p").human(10).ask(0, 20_000, 0);
+    let sums = on_simulator(&log.done(), |_| {}, causes::attribute);
+    let found: Vec<_> = sums.iter().map(|(cause, sum)| (*cause, sum.events, sum.tokens_again)).collect();
+    assert_eq!(found, [(Cause::MutationAtTool, 3, 20_000 + 20_100 + 20_200)]);
+}
+
+#[test]
+fn what_expired_behind_a_request_that_read_nothing_is_a_break_whatever_else_happened() {
+    let found = |model: &str, seconds: i64| {
+        let mut log = Story::new();
+        log.session("a", "/p").human(10).ask(0, 20_000, 0).says(10).wait(seconds);
+        log.model(model).human(10).ask(0, 20_100, 0);
+        let losses = on_simulator(&log.done(), |_| {}, causes::losses);
+        losses.iter().map(|loss| (loss.cause, loss.expired, loss.sum.tokens_again)).collect::<Vec<_>>()
+    };
+    assert_eq!(found("claude-sonnet-5", 600), [(Cause::ModelSwap, true, 20_000)]);
+    assert_eq!(found("claude-sonnet-5", 20), [(Cause::ModelSwap, false, 20_000)]);
+    let same = found("claude-opus-4-6", 600);
+    assert_eq!(same.iter().map(|(_, expired, again)| (*expired, *again)).collect::<Vec<_>>(), [(true, 20_000)]);
+}
+
 #[test]
 fn what_a_rewind_or_a_compaction_left_out_is_not_paid_for_again() {
     let sums = |goes_on: fn(&mut Story)| {
@@ -303,8 +334,8 @@ fn writes_to_markdown_are_counted_by_root_and_debounced() {
     let found = found(&timeline, |params| params.report.workspace = Switch::On).workspace.unwrap();
     assert_eq!((found.sessions, found.roots, found.writes, found.instruction_writes), (1, 1, 3, 1));
     assert_eq!(found.invalidations, 2, "both edits of one answer are one");
-    // The first one's next request fell from nothing read, which is no drop.
-    assert_eq!((found.followed_by_break.n, found.followed_by_break.k), (2, 0));
+    // The first one had read nothing, and what it wrote was not found.
+    assert_eq!((found.followed_by_break.n, found.followed_by_break.k), (2, 1));
     assert!(found.cost_at_risk.nano_usd > 0);
 }
 

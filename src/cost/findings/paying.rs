@@ -13,7 +13,6 @@ use crate::whatif::client::LeverValue;
 use crate::whatif::client::capped::{Limit, ResultLimit};
 use crate::whatif::compaction::params::AS_CLIENT;
 use crate::whatif::prompt_cache::causes;
-use crate::whatif::prompt_cache::outcome::Cause;
 use crate::whatif::prompt_cache::params::CacheLifetime;
 
 /// A case for the window, and for each lifetime and each kind of tool that the sheet names, if its value is the one that pays.
@@ -71,7 +70,8 @@ fn lifetime(evidence: &BillEvidence<'_>, finding: &CacheFinding) -> Option<Case>
     })
 }
 
-/// Contexts that were paid for again where the cache lived too short, requests that wrote for an hour where it lives too long.
+/// Contexts that were paid for again where the cache lived too short, whatever else happened there; requests that wrote for an hour
+/// where it lives too long.
 fn counts(evidence: &BillEvidence<'_>, finding: &CacheFinding) -> BTreeMap<(u32, Sym), u64> {
     let timeline = &evidence.workload.timeline;
     let is_concerned = |request: &u32| {
@@ -81,7 +81,7 @@ fn counts(evidence: &BillEvidence<'_>, finding: &CacheFinding) -> BTreeMap<(u32,
     match finding.value {
         CacheLifetime::Hour => {
             let losses = causes::losses(evidence.simulator);
-            let expired = losses.iter().filter(|loss| loss.cause == Cause::TtlExpiry);
+            let expired = losses.iter().filter(|loss| loss.expired);
             evidence.counts(expired.map(|loss| loss.request).filter(is_concerned))
         }
         CacheLifetime::FiveMinutes => {

@@ -17,29 +17,36 @@ pub fn drop_percent(previous: u64, current: u64) -> Option<u64> {
     (previous > 0 && 2 * current < previous).then(|| 100 * (previous - current) / previous)
 }
 
-/// The cause of a break at a request, if the bill shows one there. The request behind an expiry has read little or nothing:
-/// where the cache expires once more, it is told by what that request wrote as well.
+/// The cause of a break at a request, if the bill shows one there. The request before may have read little or nothing, behind
+/// another break or at the start of a thread: where its context stays, or the cache expired, it is told by what that request
+/// wrote as well.
 pub fn of(simulator: &Simulator<'_>, before: u32, index: u32) -> Option<Cause> {
     let read = simulator.timeline.request(index).usage().cache_read;
     let billed = simulator.timeline.request(before);
-    let is_drop = drop_percent(billed.usage().cache_read, read).is_some();
-    let is_large = || drop_percent(billed.cached(), read).is_some();
-    let cause = (is_drop || is_large()).then(|| occasion(simulator, before, index))?;
-    Some(cause).filter(|cause| is_drop || *cause == Cause::TtlExpiry)
+    drop_percent(billed.cached(), read)?;
+    let cause = occasion(simulator, before, index);
+    let is_drop = || drop_percent(billed.usage().cache_read, read).is_some();
+    (cause == Cause::TtlExpiry || is_drop() || stays(simulator, before, index)).then_some(cause)
+}
+
+/// Whether more time passed between two requests than the cache lives.
+pub fn has_expired(simulator: &Simulator<'_>, before: u32, index: u32) -> bool {
+    let class = simulator.priors[before as usize].class;
+    let [before, request] = [before, index].map(|request| simulator.timeline.request(request));
+    let slack = i64::from(simulator.cache_rules.params.slack_s) * 1_000;
+    let idle = match before.chain == request.chain {
+        true => simulator.priors[index as usize].idle,
+        false => request.start.saturating_sub(before.end),
+    };
+    idle > class.millis() + slack
 }
 
 /// What stood in the log before a request: the first that fits.
 fn occasion(simulator: &Simulator<'_>, before: u32, index: u32) -> Cause {
-    let class = simulator.priors[before as usize].class;
+    let expired = has_expired(simulator, before, index);
     let [before, request] = [before, index].map(|request| simulator.timeline.request(request));
     let has = |marks: Marks| request.marks.has(marks);
-    let slack = i64::from(simulator.cache_rules.params.slack_s) * 1_000;
     let is_forked = before.chain != request.chain;
-    let idle = match is_forked {
-        true => request.start.saturating_sub(before.end),
-        false => simulator.priors[index as usize].idle,
-    };
-    let expired = idle > class.millis() + slack;
     let segment = &simulator.timeline.segments[request.segment as usize];
     let opens = laid_out::opens(simulator.timeline, index);
     let went_back = opens && matches!(segment.cause, SegmentCause::Rewind | SegmentCause::Shrink);
@@ -88,6 +95,8 @@ pub struct Loss {
     /// Index into [`crate::logs::timeline::requests::Timeline::requests`].
     pub request: u32,
     pub cause: Cause,
+    /// Whether the cache had expired as well, whatever is the first cause.
+    pub expired: bool,
     /// What it comes to: one event.
     pub sum: CauseSum,
 }
@@ -98,6 +107,7 @@ pub fn losses(simulator: &Simulator<'_>) -> Vec<Loss> {
     for_pairs(simulator, |before, index| {
         let Some(cause) = of(simulator, before, index) else { return };
         let there = still_there(simulator, before, index);
+        let expired = has_expired(simulator, before, index);
         let [before, request] = [before, index].map(|request| simulator.timeline.request(request));
         let tokens_lost = before.cached().saturating_sub(request.usage().cache_read);
         // What a compaction or a rewind left out is not paid for again.
@@ -107,17 +117,22 @@ pub fn losses(simulator: &Simulator<'_>) -> Vec<Loss> {
         let again = Spent { uncached, ..written(rewritten, simulator.priors[index as usize].class) };
         let (cost_again, cost_lost) = paid_again(simulator, request, &again);
         let sum = CauseSum { events: 1, tokens_lost, tokens_again: rewritten + uncached, cost_again, cost_lost };
-        losses.push(Loss { request: index, cause, sum });
+        losses.push(Loss { request: index, cause, expired, sum });
     });
     losses
+}
+
+/// Whether a request of the same thread still has all of the context of another before it.
+pub fn stays(simulator: &Simulator<'_>, before: u32, index: u32) -> bool {
+    let Simulator { timeline, sizes, .. } = *simulator;
+    let is_whole = |at: u32| !laid_out::opens(timeline, at) && !sizes.gone.contains_key(&at);
+    timeline.request(before).chain == timeline.request(index).chain && (before + 1..=index).all(is_whole)
 }
 
 /// Tokens of a request's context that stood in the context of another before it.
 fn still_there(simulator: &Simulator<'_>, before: u32, index: u32) -> u64 {
     let Simulator { timeline, sizes, .. } = *simulator;
-    let chain = timeline.request(index).chain;
-    let is_whole = |at: u32| !laid_out::opens(timeline, at) && !sizes.gone.contains_key(&at);
-    if timeline.request(before).chain == chain && (before + 1..=index).all(is_whole) {
+    if stays(simulator, before, index) {
         return timeline.request(before).context();
     }
     let laid = |request: u32| {
@@ -126,8 +141,8 @@ fn still_there(simulator: &Simulator<'_>, before: u32, index: u32) -> u64 {
         items
     };
     let held: BTreeSet<ItemKey> = laid(before).iter().map(|item| item.key).collect();
-    let stays = laid(index).into_iter().filter(|item| held.contains(&item.key));
-    sizes.prefix[chain as usize] + stays.map(|item| u64::from(item.tokens)).sum::<u64>()
+    let kept = laid(index).into_iter().filter(|item| held.contains(&item.key));
+    sizes.prefix[timeline.request(index).chain as usize] + kept.map(|item| u64::from(item.tokens)).sum::<u64>()
 }
 
 /// All breaks by cause.
