@@ -288,7 +288,7 @@ fn steps(texts: &[String]) -> [u64; 3] {
             SourceTimeline::new(key, file, standings[&key])
         };
         let sources: Vec<_> = files.into_iter().enumerate().map(source).collect();
-        let timeline = assemble_timeline(sources, timeline_guide().rules.shrink_tokens_min);
+        let timeline = assemble_timeline(sources, timeline_guide().rules);
         drop(timeline.within(&(Millis::MIN..Millis::MAX - 1)));
     });
     [reading, history, timeline]

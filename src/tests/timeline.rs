@@ -45,7 +45,7 @@ pub fn rows(log: impl AsRef<[u8]>) -> FileTimeline {
 
 /// The timeline of files, given as name and text.
 pub fn timeline_of(files: &[(&str, &str)]) -> Timeline {
-    assemble(sources_of(files), timeline_guide().rules.shrink_tokens_min)
+    assemble(sources_of(files), timeline_guide().rules)
 }
 
 /// What a timeline of files is made of.

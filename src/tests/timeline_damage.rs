@@ -128,9 +128,9 @@ fn whole_way(log: &[u8]) -> Result<(), TestCaseError> {
         let standing = FileStanding { digest: Id::of(name.as_bytes()), ..FileStanding::default() };
         SourceTimeline::new(standing.digest, file.clone(), standing)
     };
-    check(&assemble(vec![source("a", &file)], 500));
+    check(&assemble(vec![source("a", &file)], timeline_guide().rules));
     let other = rows(super::log_builder::log(&conversation()));
-    check(&assemble(vec![source("a", &file), source("b", &other)], 500));
+    check(&assemble(vec![source("a", &file), source("b", &other)], timeline_guide().rules));
     Ok(())
 }
 
@@ -156,7 +156,7 @@ fn as_one(files: &[(&str, &str)]) -> String {
     let outside = sources.iter().map(|source| source.key).collect();
     let file = FileTimeline { rows: TimelineRows { outside, ..TimelineRows::default() }, ..FileTimeline::default() };
     sources.push(SourceTimeline::new(Id::NONE, file, FileStanding::default()));
-    told(&assemble(sources, timeline_guide().rules.shrink_tokens_min))
+    told(&assemble(sources, timeline_guide().rules))
 }
 
 #[test]
@@ -234,7 +234,7 @@ proptest! {
             packed[at] = byte;
         }
         if let Some(file) = unpack(&packed) {
-            let timeline = assemble(vec![SourceTimeline::new(Id::NONE, file, FileStanding::default())], 500);
+            let timeline = assemble(vec![SourceTimeline::new(Id::NONE, file, FileStanding::default())], timeline_guide().rules);
             prop_assert!(timeline.blocks.len() >= timeline.calls.len());
         }
     }

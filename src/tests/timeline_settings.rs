@@ -47,6 +47,19 @@ fn a_request_knows_its_effort_speed_branch_and_why_the_cache_was_missed() {
 }
 
 #[test]
+fn another_effort_is_none_to_a_model_whose_efforts_share_one_cache() {
+    let changed = |model: &str| {
+        let asked = |id: &str, effort: &str| says(id, id).set("effort", effort).message("model", model);
+        let timeline = one(linked(vec![user("p", "go"), asked("m1", "high"), asked("m2", "low")]));
+        assert_eq!([names(&timeline, 0)[0], names(&timeline, 1)[0]], ["high", "low"]);
+        timeline.requests[1].marks.has(Marks::EFFORT_CHANGE)
+    };
+    let sharing = ["claude-opus-5-5", "claude-sonnet-5-5-20260901", "claude-haiku-5-5", "claude-fable-5-1[1m]"];
+    assert!(!sharing.into_iter().any(changed));
+    assert!(["claude-opus-5", "claude-fable-5", "claude-haiku-4-5", "other"].into_iter().all(changed));
+}
+
+#[test]
 fn what_one_record_of_a_message_lacks_another_one_adds() {
     let records = vec![says("m", "a").link("u1", None), says("m", "b").link("u2", Some("u1")).set("effort", "max")];
     assert_eq!(names(&one(records), 0)[0], "max");

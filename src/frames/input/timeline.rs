@@ -168,7 +168,7 @@ impl Input {
             SourceTimeline { key, rows: Box::new(PackedRows { rows, detail }), kin, standing: standing(&key) }
         });
         let files = named.chain(piped).collect::<Vec<_>>();
-        let mut timeline = self.pool.install(|| assemble(files, rules.shrink_tokens_min));
+        let mut timeline = self.pool.install(|| assemble(files, &rules));
         timeline.name_fast();
         // The rows of all files were as much as the timeline is.
         allocator::give_back_small_blocks();

@@ -22,6 +22,7 @@ use crate::logs::timeline::layout;
 use crate::logs::timeline::record::SYNTHETIC;
 use crate::logs::timeline::requests::{Addition, BlockKind, Marks, NONE, Request, SegmentCause, Timeline};
 use crate::logs::timeline::rows::{AnswerRow, BlockRow, FileTimeline, Parent, RecordKind, RecordRow};
+use crate::logs::timeline::rules::TimelineRules;
 use crate::logs::timeline::words::WordList;
 use crate::logs::trace::{Millis, NO_TIME, Place, count_under, earlier};
 
@@ -64,21 +65,36 @@ impl SourceTimeline {
     }
 }
 
-/// Builds the timeline of all files; `shrink_tokens_min` is the number of that name in `rules/timeline.toml`.
+/// Builds the timeline of all files.
 ///
 /// Family by family, and only the rows of those at hand are open: together they are more than the timeline.
-pub fn assemble(mut sources: Vec<SourceTimeline>, shrink_tokens_min: u64) -> Timeline {
+pub fn assemble(mut sources: Vec<SourceTimeline>, rules: &TimelineRules) -> Timeline {
     sources.sort_by_key(|source| source.standing);
     let mut names = Names::default();
     sources.iter().for_each(|source| _ = names.absorb(&source.rows.names()));
     let families = families(sources).into_par_iter();
-    let timeline = join(families.map(|family| of_family(family, &names, shrink_tokens_min)).collect());
+    let known = KnownNames::new(&names, rules);
+    let shrink_tokens_min = rules.shrink_tokens_min;
+    let timeline = join(families.map(|family| of_family(family, &known, shrink_tokens_min)).collect());
     Timeline { names, ..timeline }
 }
 
+/// The names of all files, and which of them are models whose efforts share one cache.
+struct KnownNames<'n> {
+    names: &'n Names,
+    efforts_share_cache: Vec<bool>,
+}
+
+impl<'n> KnownNames<'n> {
+    fn new(names: &'n Names, rules: &TimelineRules) -> Self {
+        let efforts_share_cache = names.texts().iter().map(|name| rules.keeps_cache_over_efforts(name)).collect();
+        Self { names, efforts_share_cache }
+    }
+}
+
 /// The timeline of files that belong together, but for its names.
-fn of_family(sources: Vec<SourceTimeline>, names: &Names, shrink_tokens_min: u64) -> Timeline {
-    let mut files: Vec<File> = sources.into_par_iter().map(|source| File::open(source, names)).collect();
+fn of_family(sources: Vec<SourceTimeline>, names: &KnownNames<'_>, shrink_tokens_min: u64) -> Timeline {
+    let mut files: Vec<File> = sources.into_par_iter().map(|source| File::open(source, names.names)).collect();
     let mut timeline = put_together(&files, names, shrink_tokens_min);
     // Words are most of the rows: they are handed over, file by file, instead of copied.
     let words: Vec<_> = files.iter_mut().map(|file| std::mem::take(&mut file.rows.rows.words)).collect();
@@ -92,7 +108,7 @@ fn of_family(sources: Vec<SourceTimeline>, names: &Names, shrink_tokens_min: u64
 }
 
 /// The timeline but for its words, which are those of the sources, one behind the other.
-fn put_together(files: &[File], names: &Names, shrink_tokens_min: u64) -> Timeline {
+fn put_together(files: &[File], names: &KnownNames<'_>, shrink_tokens_min: u64) -> Timeline {
     let mut assembly = Assembly::new(files, names);
     for place in [Place::Main, Place::AgentFile, Place::Inline, Place::Progress] {
         for file in 0..files.len() {
@@ -179,7 +195,7 @@ fn unnamed(file: &Id, record: u32) -> Id {
 /// All that is being put together.
 pub(super) struct Assembly<'a> {
     pub(super) files: &'a [File],
-    names: &'a Names,
+    names: &'a KnownNames<'a>,
     recorded: RecordedAgents,
     /// Progress records that are set aside, by `uuid`: a fork repeats them in the name of another session.
     superseded: IdSet<Id>,
@@ -208,7 +224,7 @@ pub(super) struct Assembly<'a> {
 }
 
 impl<'a> Assembly<'a> {
-    fn new(files: &'a [File], names: &'a Names) -> Self {
+    fn new(files: &'a [File], names: &'a KnownNames<'a>) -> Self {
         let mut skipped: BTreeMap<String, u64> = BTreeMap::new();
         for file in files {
             for (reason, count) in &file.rows.rows.skipped {
@@ -445,7 +461,8 @@ impl<'a> Assembly<'a> {
             return;
         }
         // Of two names the one that sorts last, as in the history.
-        if self.names.text(model) > self.names.text(request.model) {
+        let names = self.names.names;
+        if names.text(model) > names.text(request.model) {
             request.model = model;
         }
         let mut merged = *request.setting;
@@ -574,7 +591,8 @@ impl<'a> Assembly<'a> {
             let before = &self.requests[before as usize].request;
             let (was, is) = (before.setting.effort, setting.effort);
             marks.set_if(Marks::VERSION_CHANGE, before.version != version);
-            marks.set_if(Marks::EFFORT_CHANGE, was != is && was != Sym::default() && is != Sym::default());
+            let is_other = was != is && was != Sym::default() && is != Sym::default();
+            marks.set_if(Marks::EFFORT_CHANGE, is_other && !self.names.efforts_share_cache[model.0 as usize]);
             if before.setting == setting {
                 setting = Arc::clone(&before.setting);
             }

@@ -141,7 +141,7 @@ impl Marks {
     pub const TOOLS_ARRIVED: Self = Self(1 << 12);
     /// Another permission mode than before in this chain.
     pub const MODE_CHANGE: Self = Self(1 << 13);
-    /// Another effort than before in this chain.
+    /// Another effort than before in this chain, with a model that caches each effort apart.
     pub const EFFORT_CHANGE: Self = Self(1 << 14);
     /// The client put in text that no block shows: reminders, changed files, lists of tools.
     pub const ATTACHED: Self = Self(1 << 15);

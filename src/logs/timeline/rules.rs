@@ -5,6 +5,8 @@ use std::collections::BTreeMap;
 use memchr::memmem;
 use serde::Deserialize;
 
+use crate::base::model_id;
+
 /// `rules/timeline.toml`.
 #[derive(Deserialize, Debug, Clone)]
 pub struct TimelineRules {
@@ -27,6 +29,7 @@ pub struct TimelineRules {
     pub identifiers: IdentifierRules,
     pub fields: FieldRules,
     helper_agents: BTreeMap<String, String>,
+    efforts_share_cache: Vec<String>,
     skill_prefixes: Vec<String>,
     interrupt_prefixes: Vec<String>,
     resume_commands: Vec<String>,
@@ -143,6 +146,11 @@ impl TimelineRules {
     #[cfg(any(test, fuzzing))]
     pub fn shipped() -> Self {
         crate::base::data::Data::default().parsed("timeline.toml").expect("a test reads it")
+    }
+
+    /// Whether a model keeps its cache where the effort changes.
+    pub fn keeps_cache_over_efforts(&self, model: &str) -> bool {
+        self.efforts_share_cache.contains(&model_id::normalise(model))
     }
 
     /// The kind of an agent that the client runs for itself, told by how its id begins.
