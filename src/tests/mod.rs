@@ -65,6 +65,7 @@ mod odd_messages;
 mod packaging;
 mod page_findings;
 mod page_trial;
+mod page_uncached;
 mod plain_driver;
 mod planner;
 mod planner_moments;

@@ -726,6 +726,8 @@ fn failed_calls_are_told_by_tool() {
     let out = home.json(&["report", "--finding", "failed_calls", "--since", "2026-01-02"]);
     let what = out["finding"]["what"].as_str().unwrap();
     assert!(what.contains("96 of them, by Bash, Edit; their messages"), "{what}");
+    let advice = out["finding"]["advice"].as_str().unwrap();
+    assert!(advice.contains("CLAUDE.md") && advice.contains("permissions"), "what was refused did not fail: {advice}");
     let short = home.run(&["--finding", "failed_calls", "--since", "2026-01-02", "--top", "1"]).out;
     assert!(short.contains("by Bash and 1 other tool; their messages"), "{short}");
     let made = out["made_of"].as_array().unwrap();

@@ -35,6 +35,8 @@ pub fn chosen<'p>(id: &str, thresholds: &FindingThresholds, page: &'p Page) -> R
 fn ids(thresholds: &FindingThresholds) -> Vec<String> {
     let parts = thresholds.part.iter().map(|one| &one.id);
     let single = [
+        &thresholds.unread.id,
+        &thresholds.unwritten.id,
         &thresholds.images.id,
         &thresholds.servers.id,
         &thresholds.hooks.id,

@@ -5,20 +5,43 @@ use std::collections::BTreeMap;
 use crate::base::names::Sym;
 use crate::cost::findings::levers::{Assignment, Repair};
 use crate::cost::findings::thresholds::{Miss, ThreadKind};
-use crate::cost::findings::{Advice, BillEvidence, Case, FindingBasis};
+use crate::cost::findings::{Advice, BillEvidence, Case, FindingBasis, uncached};
 use crate::whatif::prompt_cache::causes::{self, Loss};
 use crate::whatif::prompt_cache::params::CacheLifetime;
 use crate::whatif::sim::figures::Sides;
 
-/// A case for each cause that the sheet has words for.
+/// A case for each cause that the sheet has words for. What threads lost that never read what they wrote is a case of its own.
 pub fn cases(evidence: &BillEvidence<'_>) -> Vec<Case> {
+    let unread = uncached::unread_threads(evidence);
+    let mut losses = causes::losses(evidence.simulator);
+    losses.retain(|loss| !uncached::is_unread(evidence, &unread, loss));
+    let billed = billed(evidence);
+    evidence.thresholds.miss.iter().filter_map(|miss| case(evidence, miss, &losses, &billed)).collect()
+}
+
+/// What the input was billed, on both sides, by session and model.
+pub fn billed(evidence: &BillEvidence<'_>) -> BTreeMap<(u32, Sym), Sides> {
     let simulator = evidence.simulator;
-    let losses = causes::losses(simulator);
-    let billed = evidence.charged(|request| {
+    evidence.charged(|request| {
         let spent = simulator.billed(request);
         (request.context() > 0).then(|| (spent, simulator.tariff.of(request, &spent)))
-    });
-    evidence.thresholds.miss.iter().filter_map(|miss| case(evidence, miss, &losses, &billed)).collect()
+    })
+}
+
+/// A case of what was billed without some losses; none without any.
+pub fn without<'l>(
+    evidence: &BillEvidence<'_>,
+    billed: &BTreeMap<(u32, Sym), Sides>,
+    losses: impl Iterator<Item = &'l Loss> + Clone,
+    case: Case,
+) -> Option<Case> {
+    let counts = evidence.counts(losses.clone().map(|loss| loss.request));
+    let mut sides = billed.clone();
+    for loss in losses {
+        let cost = &mut sides.get_mut(&evidence.key(loss.request))?.policy.cost;
+        *cost = cost.less(&loss.sum.cost_lost);
+    }
+    (!counts.is_empty()).then_some(Case { counts, sides, ..case })
 }
 
 fn case(
@@ -29,24 +52,17 @@ fn case(
 ) -> Option<Case> {
     let is_of = |loss: &&Loss| miss.of.is_none_or(|kind| kind == thread_kind(evidence, loss));
     let of_cause = || losses.iter().filter(|loss| loss.cause == miss.cause).filter(is_of);
-    let counts = evidence.counts(of_cause().map(|loss| loss.request));
-    let mut sides = billed.clone();
-    for loss in of_cause() {
-        let cost = &mut sides.get_mut(&evidence.key(loss.request))?.policy.cost;
-        *cost = cost.less(&loss.sum.cost_lost);
-    }
-    (!counts.is_empty()).then(|| Case {
+    let case = Case {
         id: format!("miss_{}", miss.id.as_deref().unwrap_or(miss.cause.into_str())),
         what: miss.what.clone(),
         advice: Advice::Do(miss.advice.clone()),
         repair: miss.repaired_in.clone().map(|since| Repair { since, words: miss.repaired.clone() }),
-        counts,
         unless: miss.unless.clone(),
         spared_by: spared_by(evidence, miss, of_cause()),
         is_actionable: miss.is_habit,
-        sides,
         ..Case::of(FindingBasis::Billed, &["what-if", "prompt-cache", "--all"])
-    })
+    };
+    without(evidence, billed, of_cause(), case)
 }
 
 /// The kind of thread that a loss happened to.

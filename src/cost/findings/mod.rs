@@ -10,6 +10,7 @@ pub mod paying;
 pub mod search;
 pub mod subagents;
 pub mod thresholds;
+pub mod uncached;
 pub mod versions;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -33,7 +34,7 @@ use crate::whatif::workload::Workload;
 
 /// Every way to look. A new one is one line here.
 const REGISTER: &[fn(&BillEvidence<'_>) -> Vec<Case>] =
-    &[paying::cases, misses::cases, parts::cases, subagents::cases, versions::cases];
+    &[paying::cases, misses::cases, uncached::cases, parts::cases, subagents::cases, versions::cases];
 
 /// What is looked at.
 pub struct BillEvidence<'e> {

@@ -35,6 +35,8 @@ pub struct FindingThresholds {
     pub lifetime: Vec<CacheFinding>,
     pub result: Vec<LongResult>,
     pub miss: Vec<Miss>,
+    pub unread: UnreadCache,
+    pub unwritten: UnwrittenCache,
     pub part: Vec<ContextPart>,
     pub images: Images,
     /// MCP servers that nobody calls.
@@ -136,6 +138,30 @@ impl ThreadKind {
     pub fn of(place: Place) -> Self {
         if place == Place::Main { Self::Main } else { Self::Subagents }
     }
+}
+
+/// Threads that never read what they write to the cache.
+#[derive(Clone, PartialEq, Debug, Deserialize)]
+pub struct UnreadCache {
+    pub id: String,
+    pub what: String,
+    #[serde(rename = "do")]
+    pub advice: String,
+    /// Misses of a thread that no pause explains.
+    pub misses_min: u64,
+}
+
+/// Threads without any cache.
+#[derive(Clone, PartialEq, Debug, Deserialize)]
+pub struct UnwrittenCache {
+    pub id: String,
+    pub what: String,
+    #[serde(rename = "do")]
+    pub advice: String,
+    /// Requests of a thread that are long enough to be cached.
+    pub requests_min: u64,
+    /// How names of models begin that are known to cache.
+    pub models: String,
 }
 
 /// Images and documents.

@@ -7,7 +7,7 @@ use crate::base::names::Sym;
 use crate::base::numbers::DAY_MS;
 use crate::cost::findings::search::BillFinding;
 use crate::cost::findings::thresholds::OldVersions;
-use crate::cost::findings::{Advice, BillEvidence, Case, FindingBasis, MadeOf};
+use crate::cost::findings::{Advice, BillEvidence, Case, FindingBasis, MadeOf, uncached};
 use crate::logs::trace::{Millis, NO_TIME};
 use crate::report::numbers::percent;
 use crate::whatif::client::thresholds::Versions;
@@ -52,9 +52,11 @@ struct VersionSum {
 fn seen(evidence: &BillEvidence<'_>, section: &OldVersions) -> BTreeMap<ClientVersion, SeenVersion> {
     let timeline = &evidence.workload.timeline;
     let losses = causes::losses(evidence.simulator);
+    let unread = uncached::unread_threads(evidence);
+    // What never reads its cache does not because of its client.
     let lost: BTreeMap<u32, Cost> = losses
         .iter()
-        .filter(|loss| section.causes.contains(&loss.cause))
+        .filter(|loss| section.causes.contains(&loss.cause) && !uncached::is_unread(evidence, &unread, loss))
         .map(|loss| (loss.request, loss.sum.cost_lost))
         .collect();
     let mut versions: BTreeMap<ClientVersion, SeenVersion> = BTreeMap::new();
