@@ -32,7 +32,7 @@ use crate::planner::trail;
 use crate::planner::value_models::{LayerPrecedence, ModelLayers, ValueModels};
 use crate::replay::Scenario;
 use crate::replay::input::ReplayInput;
-use crate::rules::prefetching::{Fetched, PrefetchBars, Prefetching, is_on, only_links};
+use crate::rules::prefetching::{Fetched, PrefetchBars, Prefetching, hold_idle, is_on, only_links};
 use crate::rules::proposal::{KeyOwners, Proposal, settle};
 use crate::rules::{RuleFacts, RuleThresholds, Speaks, judge_all, r6_cost_models, r7_speculation, statistics};
 use crate::settings::annotations::Annotations;
@@ -343,7 +343,9 @@ pub fn advice(stage: &PlannerStage, arms: &[PlannerArm], data: &Data) -> Result<
         observed: &observed,
         ..RuleFacts::none(&view, &annotations, &stage.numbers.projection)
     };
-    let found = settle(&view, &KeyOwners::default(), judge_all(&facts, data, &[Speaks::AutoEnrichment])?);
+    let mut found = settle(&view, &KeyOwners::default(), judge_all(&facts, data, &[Speaks::AutoEnrichment])?);
+    // As the command does that is told of.
+    hold_idle(&mut found, &view);
     let changes = found.iter().any(|finding| finding.proposed().is_some());
     let mut lines = r7_speculation::lines(&found);
     lines.extend(tighten(&facts, data)?);

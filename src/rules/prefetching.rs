@@ -272,10 +272,8 @@ pub fn gate_refreshed(
     later: Option<&EventLog>,
     findings: &mut [Finding],
 ) -> Result<()> {
-    if !is_on(view) && matches!(responses.origin, ResponseOrigin::Logs(_)) {
-        let forbids = |finding: &Finding| is_of(finding, &r7_speculation::RULE) && of_block(finding).is_some();
-        let held = || Verdict::Hold(IDLE.to_owned());
-        findings.iter_mut().filter(|finding| forbids(finding)).for_each(|finding| finding.verdict = held());
+    if matches!(responses.origin, ResponseOrigin::Logs(_)) {
+        hold_idle(findings, view);
     }
     let proposed_by =
         |rule: &Rule| findings.iter().filter(|finding| is_of(finding, rule)).cloned().collect::<Vec<Finding>>();
@@ -303,6 +301,13 @@ pub fn gate_refreshed(
         }
     }
     Ok(())
+}
+
+/// Holds what R7 forbids over logs while the planner is off: nothing is called ahead.
+pub fn hold_idle(findings: &mut [Finding], view: &View<'_>) {
+    let forbids = |finding: &&mut Finding| is_of(finding, &r7_speculation::RULE) && of_block(finding).is_some();
+    let held = || Verdict::Hold(IDLE.to_owned());
+    findings.iter_mut().filter(|finding| !is_on(view) && forbids(finding)).for_each(|finding| finding.verdict = held());
 }
 
 /// Holds the typical sizes of R6 that foresee the recorded results of their tool worse than what holds now: that much can be told

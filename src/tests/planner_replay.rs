@@ -83,10 +83,21 @@ fn for_an_agent_that_never_reads_a_hit_exactly_that_tool_is_switched_off() {
     let home = home((0..20).map(|session| searches(session, 1, false)));
     let report = home.json(&["replay", "--planner"]);
     assert_eq!(hit(&report, "configured"), 0.0);
-    let r7: Vec<&str> = report["planner"]["advice"].as_array().unwrap().iter().filter_map(Value::as_str).collect();
-    let disabled: Vec<&&str> = r7.iter().filter(|line| line.starts_with("R7 disabled")).collect();
+    let told = |report: &Value, begins: &str| {
+        let advice = report["planner"]["advice"].as_array().unwrap().iter().filter_map(Value::as_str);
+        advice.filter(|line| line.starts_with(begins)).map(str::to_owned).collect::<Vec<String>>()
+    };
+    let writes = "`devboy tune analyze --from-claude-logs --auto-enrichment` judges";
+    let config = home.write("on.toml", "schema_version = 4\n[enrichment]\nenabled = true\n");
+    let on = home.json(&["replay", "--planner", "--config", config.to_str().unwrap()]);
+    let disabled = told(&on, "R7 disabled");
     let published = "R7 disabled: [tools.\"Read\"].speculate = false  (36 prefetches, hit_rate 0.0% < 50%)";
     assert!(disabled.len() == 1 && disabled[0].starts_with(published), "{disabled:?}");
+    assert_eq!(told(&on, writes).len(), 1, "{}", advice(&on));
+    // That command writes none while nothing is called ahead anyway, and none is announced.
+    let held = told(&report, "R7 hold: [tools.\"Read\"] no effect: `enrichment.enabled` is false");
+    assert!(held.len() == 1 && held[0].contains("hit_rate 0.0% < 50%"), "{}", advice(&report));
+    assert!(told(&report, "R7 disabled").is_empty() && told(&report, writes).is_empty(), "{}", advice(&report));
     let text = home.out_at_width(&["replay", "--planner"], 100);
     assert!(text.starts_with("Would prefetching have paid? Not as configured: 0 %"), "{text}");
     // Told so, it fetches nothing.
