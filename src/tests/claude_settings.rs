@@ -850,6 +850,62 @@ fn the_page_knows_that_a_longer_lifetime_has_mended_what_expired() {
     }
 }
 
+/// What writing to the cache costs of a model without a price, nobody knows.
+#[test]
+fn nothing_is_promised_of_models_without_a_price() {
+    let unpriced = |home: &Home| {
+        for number in 0..14 {
+            let path = format!(".claude/projects/-home-u-p/s{number:02}.jsonl");
+            let text = fs::read_to_string(home.path(&path)).unwrap();
+            home.write(&path, text.replace("claude-opus-4-5", "glm-5"));
+        }
+    };
+    let losers = |home: &Home| home.json(&["report"])["not_worth"].as_array().unwrap().len();
+    let busy = home_of(&Kind::default());
+    assert!(losers(&busy) > 0, "a cache for an hour, at least");
+    unpriced(&busy);
+    assert_eq!(losers(&busy), 0);
+    let home = pausing("");
+    assert_eq!(finding(&home, "S1", "cache lifetime, main threads", &[])["verdict"], "propose");
+    unpriced(&home);
+    let found = finding(&home, "S1", "cache lifetime, main threads", &[]);
+    let reason = "no model here has a known price, so nothing can be valued in money";
+    assert_eq!((&found["verdict"], &found["reason"]), (&json!("hold"), &json!(reason)), "{found:#}");
+    assert!(found["effect"].is_null() && !found.to_string().contains(" %"), "{found:#}");
+    let out = home.run(&TUNE).out;
+    assert!(out.lines().next().unwrap().ends_with(&format!(": {reason}.")), "{out}");
+    assert!(!home.path(".claude/settings.json").exists());
+}
+
+/// A model is named to those alone who would follow, and pay less.
+#[test]
+fn the_model_of_subagents_is_hinted_at_where_they_would_follow() {
+    let verdict = |from: &str, to: &str, settings: &str| {
+        let home = home_of(&Kind { agent: true, ..Kind::default() });
+        for number in 0..14 {
+            let path = format!(".claude/projects/-home-u-p/s{number:02}/subagents/agent-a1");
+            let text = fs::read_to_string(home.path(&format!("{path}.jsonl"))).unwrap();
+            home.write(&format!("{path}.jsonl"), text.replace(from, to));
+            home.write(&format!("{path}.meta.json"), format!("{{\"agentType\": \"{to}\"}}"));
+        }
+        home.write(".claude/settings.json", settings);
+        let found = finding(&home, "S7", "model of subagents", &[]);
+        let reason = found["reason"].as_str().unwrap_or_default();
+        match reason.starts_with("no request of theirs would be cheaper with it") {
+            true => "none".to_owned(),
+            false => found["verdict"].as_str().unwrap().to_owned(),
+        }
+    };
+    let sonnet = "claude-sonnet-4-5";
+    assert_eq!(verdict(sonnet, sonnet, "{}"), "hint");
+    assert_eq!(verdict(sonnet, "claude-sonnet-5-5", "{}"), "none");
+    assert_eq!(verdict("nothing", "Explore", "{}"), "none");
+    let set = |variable: &str| format!("{{\"env\": {{\"{variable}\": \"1\"}}}}");
+    assert_eq!(verdict(sonnet, sonnet, &set("CLAUDE_CODE_SUBAGENT_MODEL")), "skip");
+    // It makes a model win, and names none.
+    assert_eq!(verdict(sonnet, sonnet, &set("CLAUDE_CODE_SUBAGENT_MODEL_FORCE")), "hint");
+}
+
 #[test]
 fn a_change_that_somebody_took_back_is_not_judged() {
     let home = growing();

@@ -16,6 +16,7 @@ use crate::logs::overview::Holds;
 use crate::logs::timeline::requests::NO_USAGE;
 use crate::report::numbers::{self, counted};
 use crate::report::table::TableFormat;
+use crate::rules::claude::NO_PRICE;
 use crate::rules::claude::study::{AskedSettings, SettingsStudy};
 use crate::rules::report as findings;
 use crate::settings::claude::layers::SettingsLayers;
@@ -160,10 +161,12 @@ fn answer(args: &Args, found: &SettingsStudy) -> String {
     let waiting = waiting.collect::<Vec<_>>().join(", ");
     let taken_back = taken_back(all);
     let is_judged = all.iter().any(|finding| finding.forecast.is_some());
+    let is_unpriced = |finding: &Finding| matches!(&finding.verdict, Verdict::Hold(why) if why == NO_PRICE);
     let why = match waiting.as_str() {
         "" if !taken_back.is_empty() => format!("what pays here {taken_back}"),
         "" if study.sessions.is_empty() => "there is no session to choose values by".to_owned(),
         "" if is_judged => "no setting is cheaper beyond chance and the simulation's error".to_owned(),
+        "" if all.iter().any(is_unpriced) => NO_PRICE.to_owned(),
         "" => "each setting is set already, or there is too little to judge it by".to_owned(),
         waiting if taken_back.is_empty() => format!("what pays here waits for an update of Claude Code: {waiting}"),
         waiting => {

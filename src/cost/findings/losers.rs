@@ -28,7 +28,8 @@ pub fn losers(evidence: &BillEvidence<'_>) -> Vec<Loser> {
     let mut tried: Vec<(&TriedSetting, Cell)> =
         replays.filter_map(|(tried, whole)| Some((tried, whole.clone()?))).collect();
     correct(tried.iter_mut().map(|(_, cell)| cell), &evidence.workload.cells);
-    let lost = tried.iter().filter(|(_, cell)| cell.verdict == CostVerdict::MoreExpensive);
+    // What has no price on either side is no money that somebody loses.
+    let lost = tried.iter().filter(|(_, cell)| cell.in_money && cell.verdict == CostVerdict::MoreExpensive);
     let mut losers: Vec<Loser> = lost.filter_map(|(tried, cell)| loser(tried, cell)).collect();
     losers.sort_by(|a, b| b.change.total_cmp(&a.change));
     losers

@@ -1,15 +1,16 @@
 //! Subagents on expensive models: what the same tokens cost at the list prices of a cheaper one. Whether that one would have
 //! done the work is in no log, so it is a bound.
 
-use crate::cost::bill::Charge;
+use crate::cost::bill::{Bill, Charge};
 use crate::cost::findings::levers::Settable;
 use crate::cost::findings::thresholds::Subagents;
 use crate::cost::findings::{BillEvidence, Case, FindingBasis, MadeOf};
 use crate::cost::groups::NO_KIND;
-use crate::logs::timeline::requests::{Chain, NONE, Request};
+use crate::logs::timeline::requests::{Chain, NONE, Request, Timeline};
 use crate::logs::trace::Place;
 use crate::whatif::sim::cost::Cost;
 use crate::whatif::sim::figures::{RunBill, Sides};
+use crate::whatif::workload::Workload;
 
 /// One case, if a subagent ran on a model that costs more.
 pub fn cases(evidence: &BillEvidence<'_>) -> Vec<Case> {
@@ -27,7 +28,7 @@ fn case(evidence: &BillEvidence<'_>, section: &Subagents) -> Option<Case> {
         made_of: MadeOf::by(&["agent type", "model"]),
         ..settable.case(evidence, &section.value, case)
     };
-    for chain in timeline.chains.iter().filter(|chain| is_own(evidence, section, chain)) {
+    for chain in timeline.chains.iter().filter(|chain| is_own(timeline, section, chain)) {
         let kind = match timeline.names.text(chain.agent_type) {
             "" => NO_KIND,
             kind => kind,
@@ -38,7 +39,9 @@ fn case(evidence: &BillEvidence<'_>, section: &Subagents) -> Option<Case> {
                 continue;
             }
             let charge = bill.charge(request);
-            let Some(after) = cheaper(evidence, section, request, &charge) else { continue };
+            let most = section.cost_share_max * charge.cost.nano_usd as f64;
+            let after = with_model(evidence.workload, section, request, &charge);
+            let Some(after) = after.filter(|after| after.nano_usd as f64 <= most) else { continue };
             let [baseline, policy] = [charge.cost, after].map(|cost| RunBill { spent: charge.spent, cost });
             let names = vec![kind.to_owned(), timeline.names.text(request.model).to_owned()];
             case.add(names, evidence.key(index), 1, &Sides { requests: 1, unpriced_requests: 0, baseline, policy });
@@ -49,19 +52,26 @@ fn case(evidence: &BillEvidence<'_>, section: &Subagents) -> Option<Case> {
 
 /// Whether a chain is a subagent with a context of its own that follows the setting. One that goes on from another context
 /// lives off the cache of that model; what the client runs for itself, and for which a call names a model, follows no setting.
-fn is_own(evidence: &BillEvidence<'_>, section: &Subagents, chain: &Chain) -> bool {
-    let timeline = &evidence.workload.timeline;
+fn is_own(timeline: &Timeline, section: &Subagents, chain: &Chain) -> bool {
     let first = timeline.segments.get(chain.segments.start as usize);
     let is_forked = first.is_some_and(|first| first.after != NONE);
     let kind = timeline.names.text(chain.agent_type);
     chain.place != Place::Main && !is_forked && !chain.names_model && !section.without.iter().any(|own| own == kind)
 }
 
-/// What a request would cost with the cheaper model; none if that is not much less.
-fn cheaper(evidence: &BillEvidence<'_>, section: &Subagents, request: &Request, charge: &Charge) -> Option<Cost> {
-    let rates = evidence.workload.prices.rates(&section.model, request.start, charge.spent.prompt())?;
+/// Whether a request is of a subagent that follows the setting, and would cost less with the cheaper model.
+pub fn is_movable(workload: &Workload, bill: &Bill<'_>, section: &Subagents, request: &Request) -> bool {
+    let timeline = &workload.timeline;
+    let charge = bill.charge(request);
+    let is_cheaper = |after: Cost| after.nano_usd < charge.cost.nano_usd;
+    is_own(timeline, section, timeline.chain(request.chain))
+        && with_model(workload, section, request, &charge).is_some_and(is_cheaper)
+}
+
+/// What a request would cost with the cheaper model; none if that is known of one of them only.
+fn with_model(workload: &Workload, section: &Subagents, request: &Request, charge: &Charge) -> Option<Cost> {
+    let rates = workload.prices.rates(&section.model, request.start, charge.spent.prompt())?;
     let after = rates.cost(&charge.spent);
     let is_priced = charge.cost.unpriced_tokens + after.unpriced_tokens == 0;
-    let most = section.cost_share_max * charge.cost.nano_usd as f64;
-    (is_priced && charge.cost.nano_usd > 0 && after.nano_usd as f64 <= most).then_some(after)
+    (is_priced && charge.cost.nano_usd > 0).then_some(after)
 }

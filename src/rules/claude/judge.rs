@@ -19,6 +19,7 @@ use crate::settings::entries::BillForecast;
 use crate::settings::finding::{Delta, Evidence, Finding, Verdict};
 use crate::whatif::client::thresholds::{deciding, known};
 use crate::whatif::client::{KeptSides, LeverPart, LeverStudy, LeverValue, Trial};
+use crate::whatif::prompt_cache::params::CacheLifetime;
 use crate::whatif::sim::cells::Drawn;
 use crate::whatif::sim::cost::Cost;
 
@@ -83,6 +84,9 @@ pub(super) fn pays<'t>(
     if concerned(study, &trials).into_iter().any(|sessions| sessions < thresholds.sessions_min) {
         return skip(format!("too few sessions that it concerns ({})", sheet.cite("sessions_min")));
     }
+    if let Some(reason) = trials.first().and_then(|trial| without_price(study, trial)) {
+        return Ok(Err((Verdict::Hold(reason.to_owned()), None)));
+    }
     let Some((change, trial)) = study.chosen(trials) else { return skip("nothing was billed".to_owned()) };
     let told = of_trial(study, resampling, trial);
     let standing = study.standing.iter().find_map(|setting| question.value(*setting));
@@ -109,6 +113,24 @@ pub(super) fn pays<'t>(
     })
 }
 
+/// Why nothing is said of models without a price: what they charge for writing to the cache, and for reading, is theirs alone.
+pub const NO_PRICE: &str = "no model here has a known price, so nothing can be valued in money";
+
+/// Why nothing is said of what a trial concerns; none if both sides have a price.
+fn without_price(study: &LeverStudy, trial: &Trial) -> Option<&'static str> {
+    match [true, false].map(|is_earlier| in_money(study, trial, is_earlier)) {
+        [true, true] => None,
+        [false, false] => Some(NO_PRICE),
+        [false, true] => Some("no model of the earlier sessions has a known price, so nothing can be chosen on them"),
+        [true, false] => Some("no model of the later sessions has a known price, so nothing can be judged on them"),
+    }
+}
+
+/// Whether some of what a trial concerns on one side has a price.
+fn in_money(study: &LeverStudy, trial: &Trial, is_earlier: bool) -> bool {
+    study.sum(&trial.sessions, is_earlier).before.nano_usd > 0
+}
+
 /// Earlier and later sessions that some trials concern.
 fn concerned(study: &LeverStudy, trials: &[&Trial]) -> [u64; 2] {
     let count = |trial: &&Trial, side| study.concerned(&trial.sessions, side).count() as u64;
@@ -119,7 +141,8 @@ fn concerned(study: &LeverStudy, trials: &[&Trial]) -> [u64; 2] {
 fn evidence(study: &LeverStudy, question: &Question) -> Evidence {
     let trials = question.trials(study);
     let [earlier, later] = concerned(study, &trials);
-    let tried = trials.iter().filter_map(|trial| Some((study.sum(&trial.sessions, true).change()?, trial)));
+    let priced = trials.iter().filter(|trial| in_money(study, trial, true));
+    let tried = priced.filter_map(|trial| Some((study.sum(&trial.sessions, true).change()?, trial)));
     let tried =
         tried.map(|(change, trial)| format!("{} {} %", plain(&trial.setting.value()), signed(100.0 * change, 1)));
     let listed = tried.collect::<Vec<_>>().join(", ");
@@ -181,6 +204,11 @@ pub fn judge(facts: &SettingsFacts<'_>, sheet: &RuleThresholds, question: &Quest
             let verdict = Verdict::TakenBack { setting, words: undo.taken_back_words() };
             return Ok(finding(verdict, Some(told), evidence));
         }
+    }
+    if let LeverValue::MainTtl(CacheLifetime::Hour) | LeverValue::SubagentTtl(CacheLifetime::Hour) = trial.setting
+        && let Some(words) = facts.gateway
+    {
+        evidence.counts += &format!("; {words}");
     }
     evidence.threshold = Some(sheet.cite("of_bill_percent_min"));
     let verdict = Verdict::Propose(Delta { key, from: from.as_ref().map(as_toml), to: as_toml(&to) });

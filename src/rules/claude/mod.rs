@@ -22,8 +22,10 @@ use crate::settings::entries::Journal;
 use crate::settings::finding::Finding;
 use crate::whatif::client::LeverStudy;
 
+pub use judge::NO_PRICE;
 pub use simulated::{HeldLever, asks_several, decided, held, paying, question, standing};
 pub use together::{add_beside, settle, with_proposed};
+pub use told::behind_gateway;
 
 /// A rule about settings.
 pub struct ClaudeRule {
@@ -54,6 +56,8 @@ pub struct SettingsFacts<'a> {
     pub resampling: &'a Resampling,
     /// What was used of what a setting could switch off.
     pub uses: &'a Uses,
+    /// What stands behind a lifetime of an hour where requests go through a gateway.
+    pub gateway: Option<&'a str>,
 }
 
 /// What was used.
@@ -71,6 +75,8 @@ pub struct Uses {
     pub skills_again: u64,
     /// Requests of subagents, by model.
     pub subagent_models: BTreeMap<String, u64>,
+    /// Those of them that follow a setting and would cost less with the cheaper model that the page names.
+    pub subagents_movable: u64,
 }
 
 /// The numbers of a rule.

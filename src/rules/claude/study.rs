@@ -10,6 +10,8 @@ use crate::base::error::Result;
 use crate::base::id::{Id, IdSet};
 use crate::base::key_path::KeyPath;
 use crate::base::visible::Shown as _;
+use crate::cost::bill::Bill;
+use crate::cost::findings::subagents;
 use crate::cost::findings::thresholds::FindingThresholds;
 use crate::cost::server_calls::server_calls;
 use crate::frames::input::Input;
@@ -70,9 +72,10 @@ impl SettingsStudy {
     ) -> Result<Self> {
         let AskedSettings { scope, places, layers, projects, clients } = asked;
         let projects = projects.as_ref();
-        let uses = uses(&timeline, projects, (servers(scope, places)?, &input.data))?;
         let workload = Workload::new(timeline, None, &input.data, false, true)?;
         let cache = cache_rules(&PolicyConfigs::load(&input.data)?)?;
+        let bill = Bill::new(&workload, cache.cache.class_unknown);
+        let uses = uses(&workload, &bill, projects, (servers(scope, places)?, &input.data))?;
         let simulator = input.pool.install(|| workload.with_answers(&cache));
         let levers = Levers::load(&input.data)?;
         let standing = claude::standing(&layers, &levers)?;
@@ -82,7 +85,9 @@ impl SettingsStudy {
         let study = asking.study(&trials);
         let resampling = &workload.cells.resampling;
         let of_file = &journal.clone().about(&name_of(&layers.file.path));
+        let gateway = claude::behind_gateway(&layers, &input.data)?;
         let facts = SettingsFacts {
+            gateway: gateway.as_deref(),
             study: &study,
             levers: &levers,
             layers: &layers,
@@ -209,10 +214,12 @@ fn servers(scope: SettingsScope, places: &ClaudePlaces) -> Result<Option<Map<Str
 
 /// What was used in some projects, or in all.
 fn uses(
-    timeline: &Timeline,
+    workload: &Workload,
+    bill: &Bill<'_>,
     projects: Option<&BTreeSet<Id>>,
     (servers, data): (Option<Map<String, Value>>, &Data),
 ) -> Result<Uses> {
+    let (timeline, thresholds) = (&workload.timeline, FindingThresholds::load(data)?);
     let mut uses = Uses { servers, ..Uses::default() };
     let is_asked = |project: Id| projects.is_none_or(|asked| asked.contains(&project));
     let again = timeline.skipped.get("attachment:invoked_skills").filter(|_| projects.is_none());
@@ -221,9 +228,11 @@ fn uses(
         uses.skills += u64::from(request.marks.has(Marks::SKILL));
         if timeline.chain(request.chain).place != Place::Main {
             *uses.subagent_models.entry(timeline.names.text(request.model).to_owned()).or_default() += 1;
+            let is_movable = subagents::is_movable(workload, bill, &thresholds.subagents, request);
+            uses.subagents_movable += u64::from(is_movable);
         }
     }
-    let called = server_calls(timeline, &FindingThresholds::load(data)?.servers.resource_tools);
+    let called = server_calls(timeline, &thresholds.servers.resource_tools);
     for (_, called) in called.into_iter().filter(|(project, _)| is_asked(*project)) {
         uses.resource_calls += called.resources.values().sum::<u64>();
         for (tool, calls) in called.tools {

@@ -3,13 +3,15 @@
 use serde::Deserialize;
 use serde_json::Value;
 
+use crate::base::data::Data;
 use crate::base::error::Result;
 use crate::base::names::{is_of_mcp_server, mcp_server_in_tools};
 use crate::report::numbers::{counted, date};
 use crate::rules::RuleThresholds;
-use crate::rules::claude::judge::{hint, key_of};
+use crate::rules::claude::judge::{NO_PRICE, hint, key_of};
 use crate::rules::claude::{ClaudeRule, SettingsFacts};
-use crate::settings::claude::layers::{says_no, taken_away};
+use crate::settings::claude::layers::{SettingsLayers, says_no, taken_away};
+use crate::settings::claude::levers::Levers;
 use crate::settings::finding::{Evidence, Finding, Verdict};
 use crate::whatif::client::thresholds::known;
 use crate::whatif::sim::cost::Cost;
@@ -58,11 +60,11 @@ fn fits(url: &str, pattern: &str) -> bool {
     regex::Regex::new(&format!("^{parts}$")).is_ok_and(|pattern| pattern.is_match(url))
 }
 
-/// The lever that leaves a server out already.
-fn left_out(facts: &SettingsFacts<'_>, server: (&str, &Value)) -> Result<Option<&'static str>> {
+/// The lever that leaves a server out already, by its name and how it is started or reached.
+pub fn left_out(layers: &SettingsLayers, levers: &Levers, server: (&str, &Value)) -> Result<Option<&'static str>> {
     for (lever, is_meant) in LEAVE_OUT {
-        let Some(key) = key_of(facts, lever) else { continue };
-        if facts.layers.lists(&key, |entry| is_meant(server, entry))? {
+        let Some(key) = levers.named(lever).and_then(|lever| lever.key(None)) else { continue };
+        if layers.lists(&key, |entry| is_meant(server, entry))? {
             return Ok(Some(lever));
         }
     }
@@ -102,6 +104,27 @@ struct ToolSearch {
     off_by: String,
 }
 
+impl ToolSearch {
+    /// Whether requests go somewhere else than to Anthropic's own address.
+    fn is_elsewhere(&self, layers: &SettingsLayers) -> Result<bool> {
+        let host = |url: &str| {
+            let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
+            rest.split(['/', ':', '?']).next().unwrap_or_default().to_ascii_lowercase()
+        };
+        Ok(layers.variable(&self.address)?.is_some_and(|url| host(&url) != self.own_host))
+    }
+}
+
+/// What stands behind a lifetime of an hour where requests go through a gateway; none where they do not.
+pub fn behind_gateway(layers: &SettingsLayers, data: &Data) -> Result<Option<String>> {
+    let needs = RuleThresholds::of(S5.file, data)?.thresholds::<UnusedServers>()?.tool_search;
+    let words = format!(
+        "{} is another address: 1h acts there only if that gateway passes `anthropic-beta` on, and the Claude apps gateway has no 1h",
+        needs.address
+    );
+    Ok(needs.is_elsewhere(layers)?.then_some(words))
+}
+
 fn unused_servers(facts: &SettingsFacts<'_>, sheet: &RuleThresholds) -> Result<Vec<Finding>> {
     let thresholds: UnusedServers = sheet.thresholds()?;
     let mut findings: Vec<Finding> = tool_search(facts, &thresholds.tool_search)?.into_iter().collect();
@@ -124,7 +147,7 @@ fn unused_servers(facts: &SettingsFacts<'_>, sheet: &RuleThresholds) -> Result<V
         let evidence = Evidence::of(counts, sessions).by(sheet.cite("sessions_min"));
         let finding = |verdict| Finding::new(S5.id, server, verdict, evidence.clone());
         let skipped = |reason: &str| finding(Verdict::Skip(reason.to_owned()));
-        findings.push(match (left_out(facts, (server, definition))?, calls) {
+        findings.push(match (left_out(facts.layers, facts.levers, (server, definition))?, calls) {
             (Some(lever), _) => skipped(&format!("`{lever}` leaves it out already")),
             (None, 0) if facts.uses.resource_calls > 0 => {
                 skipped("resources of some server are asked for here, and nothing says of which")
@@ -170,11 +193,7 @@ fn tool_search(facts: &SettingsFacts<'_>, needs: &ToolSearch) -> Result<Option<F
 
 /// The variable because of which the client would not search for tools by itself; none if nothing keeps it from that.
 fn without_search<'n>(facts: &SettingsFacts<'_>, needs: &'n ToolSearch) -> Result<Option<&'n str>> {
-    let host = |url: &str| {
-        let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
-        rest.split(['/', ':', '?']).next().unwrap_or_default().to_ascii_lowercase()
-    };
-    let is_elsewhere = facts.layers.variable(&needs.address)?.is_some_and(|url| host(&url) != needs.own_host);
+    let is_elsewhere = needs.is_elsewhere(facts.layers)?;
     let is_off = facts.layers.variable(&needs.off_by)?.is_some_and(|value| !says_no(&value));
     Ok(if is_elsewhere { Some(needs.address.as_str()) } else { is_off.then_some(needs.off_by.as_str()) })
 }
@@ -250,15 +269,22 @@ fn subagent_model(facts: &SettingsFacts<'_>, sheet: &RuleThresholds) -> Result<V
     )
     .by(sheet.cite("of_bill_percent_min"));
     let subject = "model of subagents";
-    for lever in ["CLAUDE_CODE_SUBAGENT_MODEL", "CLAUDE_CODE_SUBAGENT_MODEL_FORCE"] {
-        if resolved(facts, lever)?.is_some() {
-            let verdict = Verdict::Skip(format!("`{lever}` is set already"));
-            return Ok(vec![Finding::new(S7.id, subject, verdict, evidence)]);
-        }
-    }
-    if percent < thresholds.of_bill_percent_min || part == 0 {
-        let verdict = Verdict::Skip("subagents take little of the bill".to_owned());
-        return Ok(vec![Finding::new(S7.id, subject, verdict, evidence)]);
+    let skipped = if resolved(facts, "CLAUDE_CODE_SUBAGENT_MODEL")?.is_some() {
+        Some("`CLAUDE_CODE_SUBAGENT_MODEL` is set already")
+    } else if part > 0 && all.nano_usd == 0 {
+        Some(NO_PRICE)
+    } else if percent < thresholds.of_bill_percent_min || part == 0 {
+        Some("subagents take little of the bill")
+    } else if facts.uses.subagents_movable == 0 {
+        Some(
+            "no request of theirs would be cheaper with it: they run on a cheap model already, their calls name one, or they are \
+             the client's own, which do not follow it",
+        )
+    } else {
+        None
+    };
+    if let Some(reason) = skipped {
+        return Ok(vec![Finding::new(S7.id, subject, Verdict::Skip(reason.to_owned()), evidence)]);
     }
     let words = "CLAUDE_CODE_SUBAGENT_MODEL in \"env\" names one for agents that name none (before 2.1.251 for all of them; the client's own Explore and Plan do not follow it alone); whether it answers as well is in no log";
     Ok(vec![hint(facts, S7.id, subject, "CLAUDE_CODE_SUBAGENT_MODEL", words.to_owned(), evidence)?])
