@@ -177,6 +177,8 @@ fn a_version_in_use_that_loses_the_cache_more_often_than_newer_ones_is_told() {
     assert!((saved(found) - lost).abs() < 0.01 * lost, "{} for {lost}: {found:#}", saved(found));
     assert_eq!(found["count"], 10, "{found:#}");
     assert!(found["advice"].as_str().unwrap().contains("update Claude Code to 2.1.219"), "{found:#}");
+    // Ten sessions without a loss may be of many of which a quarter has one.
+    assert!(found["advice"].as_str().unwrap().contains("newer ones at most 27.8 %"), "{found:#}");
     assert_eq!(evidence(&home, "old_version")["made_of"][0]["version"], "2.1.205");
 }
 
@@ -195,10 +197,27 @@ fn of_several_versions_the_largest_share_is_told() {
 
 #[test]
 fn versions_that_are_alike_or_out_of_use_or_better_than_newer_ones_are_no_finding() {
-    for (old, new, days) in [(58_000, 58_000, 0), (58_000, 0, 12), (0, 58_000, 0)] {
+    // What the fourth one loses, a fifth of its input, ten newer sessions without a loss do not contradict.
+    for (old, new, days) in [(58_000, 58_000, 0), (58_000, 0, 12), (0, 58_000, 0), (20_000, 0, 0)] {
         let page = report(&home_with_versions(&[("2.1.205", old, 0), ("2.1.219", new, days)]), &[]);
         assert!(finding(&page, "old_version").is_none(), "{old} {new} {days}: {page:#}");
     }
+}
+
+/// Clients with all repairs that are known leave nothing to update, unless some of them are older than others.
+#[test]
+fn what_an_update_stops_is_not_said_to_be_stopped_by_nothing() {
+    let misses = |versions: &[(&str, u64, u32)]| {
+        let page = report(&home_with_versions(versions), &[]);
+        let mut unsettable = page["nothing_to_set"].as_array().unwrap().iter();
+        let found = unsettable.find(|found| found["id"] == "miss_unknown_at_prompt");
+        let found = found.unwrap_or_else(|| panic!("{page:#}"));
+        (finding(&page, "old_version").is_some(), found["advice"].as_str().unwrap().to_owned())
+    };
+    let (is_told, advice) = misses(&[("2.1.299", 0, 0), ("2.1.290", 58_000, 0)]);
+    assert!(is_told && advice.starts_with("what an older client has more of"), "{advice}");
+    let (is_told, advice) = misses(&[("2.1.290", 58_000, 0), ("2.1.299", 58_000, 0)]);
+    assert!(!is_told && advice.starts_with("the clients in use have the repairs"), "{advice}");
 }
 
 /// Which clients are in use, all logs say, whatever part is asked about.

@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use crate::base::error::{Error, Result};
 use crate::base::numbers::{HOUR_MS, counted, date};
 use crate::commands::input::{QuestionArgs, clients_in_use};
+use crate::cost::findings::search::BillFinding;
 use crate::cost::findings::thresholds::FindingThresholds;
 use crate::cost::findings::{levers, versions};
 use crate::cost::page::html::html;
@@ -171,6 +172,13 @@ fn settle(
     let holds = |lever: &Lever| layers.as_ref().is_some_and(|layers| layers.holds(lever).unwrap_or_default());
     let mut findings = mem::take(&mut page.findings);
     levers::settle(&mut findings, &Levers::load(&input.data)?, |finding| page.clients(finding), holds);
+    // What the advice to update is about needs no more than that.
+    if findings.iter().any(|finding| finding.id == thresholds.old_versions.id) {
+        let is_repaired =
+            |finding: &&mut BillFinding| finding.repair.as_ref().is_some_and(|repair| repair.words == finding.advice);
+        let beside = &thresholds.old_versions.beside;
+        findings.iter_mut().filter(is_repaired).for_each(|finding| finding.advice.clone_from(beside));
+    }
     page.findings = findings;
     Ok(())
 }

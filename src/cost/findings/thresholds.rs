@@ -220,6 +220,8 @@ pub struct OldVersions {
     #[serde(rename = "do")]
     pub advice: String,
     pub causes: Vec<Cause>,
+    /// What is said beside it of such misses that a client in use has all repairs of.
+    pub beside: String,
     pub in_use_days: i64,
 }
 

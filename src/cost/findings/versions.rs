@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use crate::base::client_version::ClientVersion;
 use crate::base::names::Sym;
 use crate::base::numbers::DAY_MS;
+use crate::base::stats::wilson;
 use crate::cost::findings::search::BillFinding;
 use crate::cost::findings::thresholds::OldVersions;
 use crate::cost::findings::{Advice, BillEvidence, Case, FindingBasis, MadeOf, uncached};
@@ -81,8 +82,18 @@ fn seen(evidence: &BillEvidence<'_>, section: &OldVersions) -> BTreeMap<ClientVe
     versions
 }
 
-/// The share of its input that some versions lost, by both ends of its 95 % interval over sessions; none with too few.
-fn share<'s>(evidence: &BillEvidence<'_>, versions: impl Iterator<Item = &'s SeenVersion>) -> Option<(f64, f64)> {
+/// The share of its input that some versions lost.
+struct LostShare {
+    /// Both ends of its 95 % interval over sessions.
+    lower: f64,
+    upper: f64,
+    /// What of it is left to whoever updates to them.
+    left: f64,
+}
+
+/// The share of its input that some versions lost; none with too few sessions. Where none lost anything, or each all of it, all
+/// draws are alike, however few sessions there are: then it is Wilson's interval over sessions.
+fn share<'s>(evidence: &BillEvidence<'_>, versions: impl Iterator<Item = &'s SeenVersion>) -> Option<LostShare> {
     let mut sessions: BTreeMap<u32, SessionCosts> = BTreeMap::new();
     for ((session, _), sum) in versions.flat_map(|seen| &seen.sums) {
         let pair = sessions.entry(*session).or_default();
@@ -92,7 +103,13 @@ fn share<'s>(evidence: &BillEvidence<'_>, versions: impl Iterator<Item = &'s See
     let pairs: Vec<SessionCosts> = sessions.into_values().filter(|(input, _)| *input > 0.0).collect();
     let rules = &evidence.workload.cells;
     let drawn = (pairs.len() as u64 >= rules.sessions_min).then(|| Drawn::new(&pairs, &rules.resampling)).flatten()?;
-    Some((-drawn.upper, -drawn.lower))
+    let (lower, upper) = (-drawn.upper, -drawn.lower);
+    if lower < upper || lower > 0.0 && upper < 1.0 {
+        return Some(LostShare { lower, upper, left: upper });
+    }
+    let (sessions, left) = (pairs.len() as f64, upper);
+    let (lower, upper) = wilson(left * sessions, sessions);
+    Some(LostShare { lower, upper, left })
 }
 
 fn case(
@@ -113,10 +130,10 @@ fn case(
     for (version, old) in versions.iter().filter(|(_, seen)| is_in_use(seen)) {
         let newer = || versions.iter().filter(|(other, _)| *other > version).map(|(_, seen)| seen);
         let Some(own) = share(evidence, std::iter::once(old)) else { continue };
-        let Some(theirs) = share(evidence, newer()).filter(|theirs| own.0 > theirs.1) else { continue };
-        shares.push((own.0, theirs.1));
+        let Some(theirs) = share(evidence, newer()).filter(|theirs| own.lower > theirs.upper) else { continue };
+        shares.push((own.lower, theirs.upper));
         for (&key, sum) in &old.sums {
-            let after = sum.input.less(&sum.lost) + sum.input.part(theirs.1);
+            let after = sum.input.less(&sum.lost) + sum.input.part(theirs.left);
             let [baseline, policy] = [sum.input, after].map(|cost| RunBill { cost, ..RunBill::default() });
             let sides = Sides { requests: sum.requests, unpriced_requests: 0, baseline, policy };
             case.add(vec![old.name.clone()], key, sum.times, &sides);
