@@ -9,7 +9,7 @@ use std::io::{Error, ErrorKind, Read, Result, Seek, SeekFrom, Write};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, UNIX_EPOCH};
 
 use xxhash_rust::xxh3::Xxh3;
 
@@ -375,6 +375,13 @@ pub fn shows_colours(variable: impl Fn(&str) -> Option<OsString>) -> bool {
 pub fn shows_colours_on(is_windows: bool, variable: impl Fn(&str) -> Option<OsString>) -> bool {
     let is_named = variable("TERM").is_some_and(|name| name != "dumb");
     is_named || is_windows && ["WT_SESSION", "ANSICON"].into_iter().any(|name| variable(name).is_some())
+}
+
+/// When a file was last written, in milliseconds since 1970; none where the system does not say.
+pub fn modified_ms(path: &Path) -> Option<i64> {
+    let modified = fs::metadata(path).and_then(|meta| meta.modified()).ok()?;
+    let since = modified.duration_since(UNIX_EPOCH).ok()?;
+    i64::try_from(since.as_millis()).ok()
 }
 
 /// One name for a file, whatever links lead to its directory. On Windows it is as it was given, from the root on: names there that are

@@ -2,6 +2,7 @@
 //! and one in which the client is too old.
 
 use std::fs;
+use std::time::{Duration, UNIX_EPOCH};
 
 use serde_json::{Value, json};
 
@@ -831,22 +832,74 @@ fn the_page_knows_what_is_set_already() {
 
 #[test]
 fn the_page_knows_that_a_longer_lifetime_has_mended_what_expired() {
-    let advice = |pause: u32, settings: &str| {
+    let told_after = |sessions: u32, pause: u32, settings: &str| {
         let home = Home::new();
         let old = Kind { pause, ..Kind::default() };
         told(&home, &old);
-        told(&home, &Kind { hour: true, name: "t", day: 14, pause: 900, ..old });
+        told(&home, &Kind { hour: true, name: "t", day: 14, pause: 900, sessions, ..old });
         home.write(".claude/settings.json", settings);
         let page = home.json(&["report"]);
         let found = page["findings"].as_array().unwrap().iter().find(|found| found["id"] == "miss_cache_expired");
-        found.unwrap_or_else(|| panic!("{page:#}"))["advice"].as_str().unwrap().to_owned()
+        found.map(|found| found["advice"].as_str().unwrap().to_owned())
     };
+    let advice = |pause: u32, settings: &str| told_after(4, pause, settings).unwrap();
     let (hour, minutes) = ("{\"promptCacheTtl\": \"1h\"}", "{\"promptCacheTtl\": \"5m\"}");
     let mended = advice(900, hour);
     assert_eq!(mended, "promptCacheTtl is 1h already: done; what is shown here happened without it");
     for (pause, settings) in [(900, "{}"), (900, minutes), (7_200, hour)] {
         let advice = advice(pause, settings);
         assert!(advice.starts_with("habit: finish the task"), "{pause} {settings}: {advice}");
+    }
+    // Enough of them say so without any file.
+    assert_eq!(told_after(14, 900, "{}"), None);
+}
+
+/// Usage tells whether a setting acts, not the file: what a session does that began behind it was not mended.
+#[test]
+fn what_is_set_and_does_not_act_is_not_done() {
+    let advice = |home: &Home, id: &str, settings: &str, day: Option<u64>| {
+        let path = home.write(".claude/settings.json", settings);
+        if let Some(day) = day {
+            let at = UNIX_EPOCH + Duration::from_millis(START_MS as u64) + Duration::from_secs(day * 86_400);
+            fs::File::options().append(true).open(path).unwrap().set_modified(at).unwrap();
+        }
+        let page = home.json(&["report"]);
+        let found = page["findings"].as_array().unwrap().iter().find(|found| found["id"] == id);
+        found.unwrap_or_else(|| panic!("{page:#}"))["advice"].as_str().unwrap().to_owned()
+    };
+    let (hour, window) = ("{\"promptCacheTtl\": \"1h\"}", "{\"autoCompactWindow\": 150000}");
+    let done = "already: done; what is shown here happened without it";
+    for (home, id, settings, does) in [
+        (pausing(""), "cache_lifetime_long", hour, "writes for 5 minutes"),
+        (growing(), "context_growth", window, "goes on above "),
+    ] {
+        // A day behind the first session, and behind all of them.
+        let early = advice(&home, id, settings, Some(1));
+        let said = " already since 2026-01-03, but a session that began on 2026-01-15 ";
+        assert!(early.contains(&format!("{said}{does}")) && early.ends_with(": it does not act there"), "{early}");
+        assert!(advice(&home, id, settings, Some(40)).ends_with(done));
+        assert!(advice(&home, id, settings, None).ends_with(done));
+    }
+    // The journal knows better than a file that was touched since.
+    let home = pausing("");
+    assert_eq!(home.run(&TUNE).exit, Exit::Done);
+    let written = fs::read_to_string(home.path(".claude/settings.json")).unwrap();
+    assert!(advice(&home, "cache_lifetime_long", &written, Some(1)).ends_with(done));
+}
+
+/// Nobody knows whether a gateway lets an hour through.
+#[test]
+fn an_hour_behind_a_gateway_is_told_with_what_it_takes() {
+    for (address, is_told) in [("https://gw.example.org", true), ("https://api.anthropic.com", false)] {
+        let home = pausing(&format!("{{\"env\": {{\"ANTHROPIC_BASE_URL\": \"{address}\"}}}}"));
+        let found = finding(&home, "S1", "cache lifetime, main threads", &[]);
+        let words = "the Claude apps gateway has no 1h";
+        let counts = found["evidence"]["counts"].as_str().unwrap();
+        assert_eq!((&found["verdict"], counts.contains(words)), (&json!("propose"), is_told), "{found:#}");
+        let page = home.json(&["report"]);
+        let found = page["findings"].as_array().unwrap().iter().find(|found| found["id"] == "cache_lifetime_long");
+        let advice = found.unwrap()["advice"].as_str().unwrap();
+        assert_eq!(advice.contains(words), is_told, "{advice}");
     }
 }
 
@@ -875,6 +928,28 @@ fn nothing_is_promised_of_models_without_a_price() {
     let out = home.run(&TUNE).out;
     assert!(out.lines().next().unwrap().ends_with(&format!(": {reason}.")), "{out}");
     assert!(!home.path(".claude/settings.json").exists());
+}
+
+/// The user's file does nothing where every project has its own.
+#[test]
+fn what_all_projects_decide_themselves_is_to_be_changed_there() {
+    let home = growing();
+    let cwd = home.path("play").to_str().unwrap().to_owned();
+    told(&home, &Kind { turns: 45, result: 9_000, tool: "Fetch", name: "t", cwd, ..Kind::default() });
+    let advice = |work: &str, play: &str| {
+        home.write("work/.claude/settings.json", work);
+        home.write("play/.claude/settings.json", play);
+        let page = home.json(&["report"]);
+        let found = page["findings"].as_array().unwrap().iter().find(|found| found["id"] == "context_growth");
+        found.unwrap()["advice"].as_str().unwrap().to_owned()
+    };
+    let all = advice("{\"autoCompactWindow\": 900000}", "{\"autoCompactEnabled\": false}");
+    let begins = "first correct this: every project decides it itself, and its file wins: in …/";
+    assert!(all.starts_with(begins) && all.contains("work autoCompactWindow is 900000"), "{all}");
+    assert!(all.contains("play autoCompactWindow is overridden by "), "{all}");
+    let both = advice("{\"autoCompactWindow\": 150000}", "{\"autoCompactWindow\": 150000}");
+    assert!(both.contains("autoCompactWindow is 150000, in ") && both.contains(" already: done"), "{both}");
+    assert!(advice("{\"autoCompactWindow\": 900000}", "{}").starts_with("in ~/.claude/settings.json set "));
 }
 
 /// A model is named to those alone who would follow, and pay less.

@@ -7,7 +7,9 @@ use serde_json::{Value, json};
 
 use super::harness::Home;
 use super::log_builder::{Record, answers};
-use super::report_page::{OPUS, Told, finding, place, report};
+use super::report_page::{OPUS, Told, finding, home_with_swaps, place, report};
+use crate::base::data::Data;
+use crate::cost::findings::thresholds::FindingThresholds;
 
 const CHEAP: &str = "claude-sonnet-5-5";
 const WRITE: f64 = 6.25 / 1e6;
@@ -100,6 +102,21 @@ fn the_model_of_subagents_that_a_project_sets_is_held_against_the_finding() {
         let page = report(&home, &[]);
         let found = finding(&page, "subagent_model").unwrap_or_else(|| panic!("{page:#}"));
         assert!(found["advice"].as_str().unwrap().starts_with(begins), "{model}: {found:#}");
+    }
+}
+
+/// Another model is put in the place of one that the client may not pick.
+#[test]
+fn a_model_that_may_not_be_picked_is_not_told_to_be_set_before_it_may() {
+    let home = home_with_subagents(OPUS);
+    for (models, is_left_out) in
+        [("[\"opus\"]", true), ("[\"opus\", \"sonnet\"]", false), ("[\"claude-sonnet-5-5\"]", false)]
+    {
+        home.write(".claude/settings.json", format!("{{\"availableModels\": {models}}}"));
+        let page = report(&home, &[]);
+        let advice = finding(&page, "subagent_model").unwrap_or_else(|| panic!("{page:#}"))["advice"].as_str().unwrap();
+        let first = "first correct this: \"sonnet\" of CLAUDE_CODE_SUBAGENT_MODEL is not among the models of availableModels in ";
+        assert_eq!(advice.starts_with(first), is_left_out, "{models}: {advice}");
     }
 }
 
@@ -220,6 +237,35 @@ fn what_an_update_stops_is_not_said_to_be_stopped_by_nothing() {
     assert!(!is_told && advice.starts_with("the clients in use have the repairs"), "{advice}");
 }
 
+/// What the last sessions no longer do is no advice, if they are not too few or too short to say so.
+#[test]
+fn what_no_later_session_does_is_no_finding() {
+    for (sessions, requests, is_told) in [(4, 4, true), (6, 4, false), (6, 1, true)] {
+        let home = home_with_swaps(12);
+        for number in 12..12 + sessions {
+            let mut told = Told::new(&format!("s-{number}"), "/home/user/lantern", number * 43_200);
+            told.ask(OPUS, 0, 40_000, 500);
+            (1..requests).for_each(|turn| _ = told.ask(OPUS, 39_500 + turn * 500, 500, 500));
+            place(&home, &told);
+        }
+        let page = report(&home, &[]);
+        let found = finding(&page, "miss_model_swap").is_some();
+        assert_eq!(found, is_told, "{sessions} sessions of {requests} requests: {page:#}");
+    }
+}
+
+#[test]
+fn what_is_seldom_is_over_later_than_what_is_frequent() {
+    let lately = FindingThresholds::load(&Data::default()).unwrap().lately;
+    let over = |with: usize, every: usize, without: usize| {
+        let had = (0..with * every).map(|place| place % every == every - 1);
+        lately.is_over(&had.chain(std::iter::repeat_n(false, without)).collect::<Vec<bool>>())
+    };
+    assert_eq!([over(6, 1, 0), over(6, 1, 4), over(6, 1, 5)], [false, false, true]);
+    assert_eq!([over(6, 5, 5), over(6, 5, 19), over(6, 5, 60)], [false, false, true]);
+    assert!(!over(1, 1, 20), "once is no habit that ended");
+}
+
 /// Which clients are in use, all logs say, whatever part is asked about.
 #[test]
 fn an_old_version_that_nobody_uses_any_more_is_no_finding_of_any_part() {
@@ -306,6 +352,38 @@ fn servers_that_a_project_never_calls_cost_what_the_log_has_of_them() {
     assert!(made_of[0]["project"].as_str().unwrap().contains("lantern"), "{made_of:#}");
     let shared = home.run(&["--finding", "unused_servers", "--redact"]).out;
     assert!(shared.contains("server A") && !shared.contains("atlas"), "{shared}");
+}
+
+/// What leaves a server out by now, for whatever reason, is seen as S5 sees it.
+#[test]
+fn a_server_that_settings_leave_out_is_no_advice_any_more() {
+    let home = home_with_servers(8_280, false);
+    let advice = |settings: &str| {
+        home.write(".claude/settings.json", settings);
+        let page = report(&home, &[]);
+        let found = finding(&page, "unused_servers").unwrap_or_else(|| panic!("{page:#}"));
+        found["advice"].as_str().unwrap().to_owned()
+    };
+    for (settings, lever) in [
+        ("{\"disabledMcpjsonServers\": [\"atlas\"]}", "disabledMcpjsonServers"),
+        ("{\"deniedMcpServers\": [{\"serverName\": \"atlas\"}]}", "deniedMcpServers"),
+        ("{\"permissions\": {\"deny\": [\"mcp__*\"]}}", "permissions.deny"),
+    ] {
+        let advice = advice(settings);
+        assert!(advice.starts_with(&format!("{lever} leaves out atlas in ")), "{settings}: {advice}");
+        assert!(advice.ends_with(" already: done; what is shown here happened without it"), "{settings}: {advice}");
+    }
+    let other = advice("{\"permissions\": {\"deny\": [\"mcp__beacon\"]}}");
+    assert!(other.starts_with("leave them out") && !other.contains("already"), "{other}");
+    // Of two that nobody calls one is left.
+    for number in 0..6 {
+        let path = format!(".claude/projects/-home-user-lantern/m-{number}.jsonl");
+        let text = fs::read_to_string(home.path(&path)).unwrap();
+        home.write(&path, text.replace("\"name\":\"mcp__beacon__blink\"", "\"name\":\"Bash\""));
+    }
+    let partly = advice("{\"permissions\": {\"deny\": [\"mcp__beacon\"]}}");
+    let said = "; permissions.deny leaves out beacon in ";
+    assert!(partly.starts_with("leave them out") && partly.contains(said) && partly.contains("; effect: "), "{partly}");
 }
 
 #[test]

@@ -179,6 +179,12 @@ fn settle(
         let beside = &thresholds.old_versions.beside;
         findings.iter_mut().filter(is_repaired).for_each(|finding| finding.advice.clone_from(beside));
     }
+    let gateway = layers.as_ref().map(|layers| claude::behind_gateway(layers, &input.data)).transpose()?.flatten();
+    if let Some(words) = gateway {
+        let asks =
+            |finding: &&mut BillFinding| finding.sets.iter().chain(&finding.part_sets).any(|set| set.value == "1h");
+        findings.iter_mut().filter(asks).for_each(|finding| finding.advice += &format!(" ({words})"));
+    }
     page.findings = findings;
     Ok(())
 }

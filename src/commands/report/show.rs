@@ -48,11 +48,12 @@ pub fn telling<'p>(
     let until = (input.window.end != ALL.end).then(|| date(input.window.end - 1));
     let flags = |since: Option<&str>, until: Option<&str>| args.asked.same_logs(since, until, is_shared);
     let names = PageNames(named.collect());
-    let standing = standing::of(page, (&names, is_shared), input, context).unwrap_or_else(|why| {
-        let why = if is_shared { without_paths(&why.message).into_owned() } else { why.message };
-        input.notes.push(format!("what is set already is not known: {why}"));
-        standing::unread(page, &why)
-    });
+    let standing =
+        standing::of(page, (&names, thresholds.names_max, is_shared), input, context).unwrap_or_else(|why| {
+            let why = if is_shared { without_paths(&why.message).into_owned() } else { why.message };
+            input.notes.push(format!("what is set already is not known: {why}"));
+            standing::unread(page, &why)
+        });
     Ok(Telling {
         page,
         names,
@@ -183,8 +184,19 @@ pub fn row(telling: &Telling<'_>, finding: &BillFinding) -> Value {
     let told = telling.told(finding);
     let mut row = json!(finding);
     if let Some(row) = row.as_object_mut() {
-        let inner =
-            ["scope", "mostly", "except", "by_project", "looks", "largest", "made_by", "made_of", "to_set", "repair"];
+        let inner = [
+            "scope",
+            "mostly",
+            "except",
+            "by_project",
+            "looks",
+            "largest",
+            "made_by",
+            "made_of",
+            "to_set",
+            "repair",
+            "seen_last",
+        ];
         inner.iter().for_each(|field| _ = row.remove(*field));
     }
     row["what"] = json!(told.what);

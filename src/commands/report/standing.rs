@@ -5,8 +5,10 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 use crate::base::error::Result;
+use crate::base::files;
 use crate::base::id::{Id, IdSet};
 use crate::base::key_path::KeyPath;
+use crate::base::numbers::{counted, date, thousands};
 use crate::base::visible::Shown as _;
 use crate::commands::config::config_path;
 use crate::cost::findings::levers::Assignment;
@@ -14,25 +16,27 @@ use crate::cost::findings::search::{BillFinding, FindingScope};
 use crate::cost::page::words::StandingSetting;
 use crate::cost::page::{Page, PageNames};
 use crate::frames::input::Input;
+use crate::logs::trace::Millis;
 use crate::report::sharing::without_paths;
-use crate::rules::claude::{HeldLever, held};
-use crate::settings::claude::file::name_of;
+use crate::rules::claude::{HeldLever, held, left_out};
+use crate::settings::claude::file::{ClaudeFile, name_of};
 use crate::settings::claude::layers::{ClaudePlaces, SettingsLayers, place_of_project};
 use crate::settings::claude::levers::{Lever, Levers, SettingsScope};
 use crate::settings::claude::reversal::journal_of_all;
-use crate::settings::entries::Journal;
+use crate::settings::entries::{Journal, JournalEntry};
 use crate::shell::context::Context;
 use crate::whatif::client::thresholds::{Versions, known};
 
 /// By finding, of those about whose setting some file says something. In what is shared no place is named.
 pub fn of(
     page: &Page,
-    (names, is_shared): (&PageNames, bool),
+    (names, names_max, is_shared): (&PageNames, usize, bool),
     input: &Input,
     context: &Context<'_>,
 ) -> Result<BTreeMap<String, StandingSetting>> {
     let levers = Levers::load(&input.data)?;
     let places = places(page, input, context);
+    let journal = config_path(None, context).and_then(|config| journal_of_all(&config)).unwrap_or_default();
     let is_alone = page.spent.by_project.len() == 1;
     let mut homes = Vec::new();
     for (place, home) in context.env.all_claude_places().enumerate() {
@@ -41,20 +45,30 @@ pub fn of(
         let Some(user) = (if place == 0 { user? } else { user.ok().flatten() }) else { continue };
         let within = |(project, places): (&String, &ClaudePlaces)| Some((project.clone(), user.in_project(places)?));
         let within = places.iter().filter_map(within).collect();
-        homes.push(PageSettings { page, levers: &levers, within, user, places: &places, is_alone, names });
+        homes.push(PageSettings {
+            page,
+            levers: &levers,
+            within,
+            user,
+            places: &places,
+            journal: &journal,
+            is_alone,
+            names,
+            names_max,
+        });
     }
-    let journal = config_path(None, context).and_then(|config| journal_of_all(&config)).unwrap_or_default();
     let mut standing = BTreeMap::new();
     for finding in &page.findings {
         let stands = homes.iter().map(|settings| settings.stands(finding)).collect::<Result<Vec<_>>>()?;
         // What is done in one directory is not done in another one.
-        let is_open = |stands: &Option<StandingSetting>| !matches!(stands, Some(StandingSetting::Same { .. }));
+        let is_open =
+            |stands: &Option<StandingSetting>| !matches!(stands, Some(StandingSetting::Same { still: None, .. }));
         let place = stands.iter().position(is_open).unwrap_or_default();
         let stands = stands.into_iter().nth(place).flatten();
         // Where it is set, or something is in the way, it does not matter that it was taken back.
         let stands = match (homes.first().filter(|_| place == 0), stands) {
             (Some(settings), stands @ (None | Some(StandingSetting::Other(_)))) => {
-                settings.taken_back(finding, &journal).or(stands)
+                settings.taken_back(finding).or(stands)
             }
             (_, stands) => stands,
         };
@@ -71,7 +85,8 @@ pub fn of(
 
 /// Where settings are for each project of the page that is on this disk, if a finding is about settings.
 fn places(page: &Page, input: &Input, context: &Context<'_>) -> BTreeMap<String, ClaudePlaces> {
-    let is_asked = |finding: &BillFinding| finding.to_set.is_some() || !finding.spared_by.is_empty();
+    let is_asked =
+        |finding: &BillFinding| finding.to_set.is_some() || !finding.spared_by.is_empty() || is_of_servers(finding);
     let asked: IdSet<Id> = match page.findings.iter().any(is_asked) {
         true => page.spent.by_project.keys().filter_map(|project| Id::from_hex(project)).collect(),
         false => IdSet::default(),
@@ -82,18 +97,50 @@ fn places(page: &Page, input: &Input, context: &Context<'_>) -> BTreeMap<String,
     found.filter_map(|(project, path)| Some((project.to_string(), of(&path)?))).collect()
 }
 
-/// What can be set, and the clients in use.
+/// Whether a finding is about servers, each in a project.
+fn is_of_servers(finding: &BillFinding) -> bool {
+    finding.made_by.first().is_some_and(|kind| kind == "server")
+}
+
+/// What can be set, the clients in use, and what was written.
 #[derive(Clone, Copy)]
 struct LeversOfClients<'a> {
     levers: &'a Levers,
     versions: &'a Versions,
+    journal: &'a Journal,
 }
 
 impl LeversOfClients<'_> {
     /// What stands already, by these levers, which a client in use may not know.
-    fn same(self, words: String, by: &[&Lever]) -> StandingSetting {
+    fn same(self, finding: &BillFinding, layers: &SettingsLayers, words: String, by: &[&Lever]) -> StandingSetting {
         let update = by.iter().find_map(|lever| known(&[lever], self.versions).err());
-        StandingSetting::Same { words, update }
+        StandingSetting::Same { words, update, still: self.still(finding, layers, by) }
+    }
+
+    /// That what is set does not act: a session that began later does what it should spare. Where nothing says since when it is set,
+    /// nobody knows whether the logs show it. None where it was set behind all that shows the finding.
+    fn still(self, finding: &BillFinding, layers: &SettingsLayers, by: &[&Lever]) -> Option<String> {
+        let seen = finding.seen_last.as_ref()?;
+        let since: Option<Millis> =
+            by.iter().map(|lever| self.since(layers, lever)).try_fold(Millis::MIN, |last, at| Some(last.max(at?)));
+        let Some(since) = since else { return Some("; these logs do not show it yet".to_owned()) };
+        let words = || {
+            let (since, began, does) = (date(since), date(seen.began), &seen.does);
+            format!(" since {since}, but a session that began on {began} {does}: it does not act there")
+        };
+        (seen.began > since).then(words)
+    }
+
+    /// Since when a lever is set at the latest: as the journal has it, else as old as its file is.
+    fn since(self, layers: &SettingsLayers, lever: &Lever) -> Option<Millis> {
+        let file = layers.file_of(lever).ok()??;
+        let key = lever.key(None)?;
+        let now = file.get(&key).ok()?.map(|value| value.to_string());
+        let journal = self.journal.clone().about(&name_of(&file.path));
+        let name = key.to_string();
+        let wrote = |entry: &&JournalEntry| entry.change(&name).is_some_and(|change| change.new == now);
+        let written = journal.holding().filter(wrote).map(|entry| entry.at_ms).max();
+        written.or_else(|| files::modified_ms(&file.path))
     }
 }
 
@@ -110,6 +157,7 @@ struct PageSettings<'a> {
     levers: &'a Levers,
     /// The user's alone.
     user: SettingsLayers,
+    journal: &'a Journal,
     /// Where settings are for each project on this disk.
     places: &'a BTreeMap<String, ClaudePlaces>,
     /// The user's below the files of projects that have some.
@@ -117,12 +165,18 @@ struct PageSettings<'a> {
     /// Whether it is about one project alone.
     is_alone: bool,
     names: &'a PageNames,
+    /// Names in a line.
+    names_max: usize,
 }
 
 impl PageSettings<'_> {
     /// What stands already of what a finding would have set.
     fn stands(&self, finding: &BillFinding) -> Result<Option<StandingSetting>> {
-        let clients = LeversOfClients { levers: self.levers, versions: self.page.clients(finding) };
+        if is_of_servers(finding) {
+            return self.servers(finding);
+        }
+        let clients =
+            LeversOfClients { levers: self.levers, versions: self.page.clients(finding), journal: self.journal };
         if let Some(project) = finding.project() {
             let own = self.places.get(project).and_then(|places| self.user.below_project(places));
             let there = own.and_then(|own| one(finding, &own, clients).ok());
@@ -134,16 +188,88 @@ impl PageSettings<'_> {
         let within = self.within.iter().filter(|(project, _)| self.is_alone || saved(project) > 0.0);
         let within =
             within.filter_map(|(project, layers)| Some((project, layers, one(finding, layers, clients).ok()?)));
-        let apart = within.filter(|(.., there)| *there != user);
-        match apart.max_by(|(one, ..), (other, ..)| saved(one).total_cmp(&saved(other))) {
+        let mut apart: Vec<_> = within.filter(|(.., there)| *there != user).collect();
+        // Of those that save as much the last one.
+        apart.reverse();
+        apart.sort_by(|(one, ..), (other, ..)| saved(other).total_cmp(&saved(one)));
+        if let Some(stands) = self.decided_everywhere(finding, user.as_ref(), &apart)? {
+            return Ok(Some(stands));
+        }
+        match apart.into_iter().next() {
             Some((project, layers, there)) => self.beside(finding, user, (project, layers, there)),
             None => Ok(user),
         }
     }
 
+    /// What stands where every project that saves anything goes its own way, so that the user's file does nothing about it; none
+    /// where one is left over, or there is one alone.
+    fn decided_everywhere(
+        &self,
+        finding: &BillFinding,
+        user: Option<&StandingSetting>,
+        apart: &[(&String, &SettingsLayers, Option<StandingSetting>)],
+    ) -> Result<Option<StandingSetting>> {
+        use StandingSetting::{Off, Same};
+        let mut saving = finding.by_project.iter().filter(|(_, saved)| **saved > 0.0).map(|(project, _)| project);
+        let is_apart = |project: &String| apart.iter().any(|(other, ..)| *other == project);
+        let is_about_all = finding.spared_by.is_empty() && !self.is_alone && apart.len() > 1;
+        if !is_about_all || matches!(user, Some(Same { .. } | Off { .. })) || !saving.all(is_apart) {
+            return Ok(None);
+        }
+        let mut words = Vec::new();
+        for (project, layers, there) in apart {
+            // Without a word of its own the user's file holds there.
+            let own = match there {
+                Some(Same { words, .. } | Off { words, .. } | StandingSetting::Other(words)) => words.clone(),
+                _ => return Ok(None),
+            };
+            let own = in_force(finding, layers, self.levers)?.unwrap_or(own);
+            words.push(format!("in {} {own}", self.names.project(project)));
+        }
+        let rest = words.split_off(words.len().min(self.names_max)).len() as u64;
+        words.extend((rest > 0).then(|| format!("and so in {}", counted(rest, "other project"))));
+        let words = words.join(", ");
+        let is_done = apart.iter().all(|(.., there)| matches!(there, Some(Same { .. })));
+        Ok(Some(match is_done {
+            true => Same { words, update: None, still: None },
+            false => {
+                Off { words: format!("every project decides it itself, and its file wins: {words}"), is_own: true }
+            }
+        }))
+    }
+
+    /// What is said already of servers that nobody calls, as S5 asks of one project.
+    fn servers(&self, finding: &BillFinding) -> Result<Option<StandingSetting>> {
+        let mut out: BTreeMap<&str, Vec<String>> = BTreeMap::new();
+        let mut is_open = false;
+        for made in &finding.made_of {
+            let [server, project] = &made.names[..] else { continue };
+            let layers = self.within.get(project).unwrap_or(&self.user);
+            let definition = self.places.get(project).and_then(|places| definition(places, server)).unwrap_or_default();
+            match left_out(layers, self.levers, (server, &definition))? {
+                Some(lever) => {
+                    let (server, project) = (self.names.own("server", server), self.names.project(project));
+                    out.entry(lever).or_default().push(format!("{server} in {project}"));
+                }
+                None => is_open = true,
+            }
+        }
+        let told = |(lever, mut servers): (&str, Vec<String>)| {
+            let rest = servers.split_off(servers.len().min(self.names_max)).len() as u64;
+            servers.extend((rest > 0).then(|| format!("{} more", thousands(rest))));
+            format!("{lever} leaves out {}", servers.join(", "))
+        };
+        let words = out.into_iter().map(told).collect::<Vec<_>>().join(" and ");
+        Ok(match (words.is_empty(), is_open) {
+            (true, _) => None,
+            (false, true) => Some(StandingSetting::Partly(words)),
+            (false, false) => Some(StandingSetting::Same { words, update: None, still: None }),
+        })
+    }
+
     /// That a finding about all projects would have set what was set before and taken back; none if it was not, or is no longer
     /// as it was before. What clients in use have to be updated for was never written.
-    fn taken_back(&self, finding: &BillFinding, journal: &Journal) -> Option<StandingSetting> {
+    fn taken_back(&self, finding: &BillFinding) -> Option<StandingSetting> {
         if finding.update.is_some() {
             return None;
         }
@@ -153,7 +279,7 @@ impl PageSettings<'_> {
         let mut keys = levers.flat_map(|lever| {
             keys(finding, lever).into_iter().chain(self.levers.deciding(lever).filter_map(|one| one.key(None)))
         });
-        let journal = journal.clone().about(&name_of(&self.user.file.path));
+        let journal = self.journal.clone().about(&name_of(&self.user.file.path));
         keys.find_map(|key| {
             let now = self.user.value(&key).ok()?.as_ref().map(Value::to_string);
             let undo = journal.taken_back(&key.to_string(), now.as_deref())?;
@@ -193,6 +319,12 @@ impl PageSettings<'_> {
     }
 }
 
+/// How a project starts or reaches a server, as far as its `.mcp.json` says so.
+fn definition(places: &ClaudePlaces, server: &str) -> Option<Value> {
+    let file = ClaudeFile::load(&places.project.as_ref()?.join(".mcp.json")).ok()?;
+    file.get(&KeyPath::from(["mcpServers", server])).ok()?
+}
+
 /// What is to be set.
 fn sets(finding: &BillFinding) -> &[Assignment] {
     if finding.sets.is_empty() { &finding.part_sets } else { &finding.sets }
@@ -229,6 +361,10 @@ fn one(
     let (mut words, mut by): (Vec<String>, Vec<&Lever>) = (Vec::new(), Vec::new());
     for set in sets {
         let Some(lever) = levers.named(&set.lever) else { return Ok(None) };
+        if let Some(obstacle) = layers.left_out(lever, &set.value, levers)? {
+            let words = format!("{} of {} is {}", set.value, set.lever, obstacle.why);
+            return Ok(Some(StandingSetting::Off { words, is_own: obstacle.is_own }));
+        }
         let held = held(layers, levers, (&set.lever, &set.value))?;
         by.push(held.as_ref().map_or(lever, |held| held.lever));
         if let Some(HeldLever { words: held, is_same: true, .. }) = held {
@@ -253,7 +389,7 @@ fn one(
     let told = words.join(" and ");
     Ok(match same {
         _ if words.is_empty() => None,
-        true => Some(clients.same(told, &by)),
+        true => Some(clients.same(finding, layers, told, &by)),
         false => Some(StandingSetting::Other(told)),
     })
 }
@@ -283,7 +419,7 @@ fn spared(
     }
     let by: Vec<&Lever> = all.iter().map(|held| held.lever).collect();
     let words: Vec<String> = all.into_iter().map(|held| held.words).collect();
-    Ok(Some(clients.same(words.join(" and "), &by)))
+    Ok(Some(clients.same(finding, layers, words.join(" and "), &by)))
 }
 
 /// The user's file of settings as a page names it; in what is shared no place is told.

@@ -59,6 +59,7 @@ fn case(
         repair: miss.repaired_in.clone().map(|since| Repair { since, words: miss.repaired.clone() }),
         unless: miss.unless.clone(),
         spared_by: spared_by(evidence, miss, of_cause()),
+        spared_of: miss.of,
         is_actionable: miss.is_habit,
         ..Case::of(FindingBasis::Billed, &["what-if", "prompt-cache", "--all"])
     };

@@ -2,6 +2,7 @@
 //! way to look.
 
 pub mod carried;
+pub mod lately;
 pub mod levers;
 pub mod losers;
 pub mod misses;
@@ -20,7 +21,7 @@ use serde::{Deserialize, Serialize};
 use crate::base::names::Sym;
 use crate::cost::bill::Bill;
 use crate::cost::findings::levers::{Assignment, LeverAdvice, Repair};
-use crate::cost::findings::thresholds::FindingThresholds;
+use crate::cost::findings::thresholds::{FindingThresholds, ThreadKind};
 use crate::logs::timeline::requests::Request;
 use crate::report::numbers::counted;
 use crate::settings::claude::levers::Levers;
@@ -146,6 +147,10 @@ pub struct Case {
     pub repair: Option<Repair>,
     /// What has spared it since, where it is set by now; nothing where enough is left that it does not spare.
     pub spared_by: Vec<Assignment>,
+    /// The threads whose losses that are.
+    pub spared_of: Option<ThreadKind>,
+    /// Whether it is held against the last weeks where it is made.
+    pub is_judged_lately: bool,
     /// Arguments of the command that its figures come from; none where the evidence is all there is.
     pub source: Vec<String>,
     pub basis: FindingBasis,
@@ -175,6 +180,8 @@ impl Case {
             advice_in: BTreeMap::new(),
             repair: None,
             spared_by: Vec::new(),
+            spared_of: None,
+            is_judged_lately: false,
             source: source.iter().map(|&word| word.to_owned()).collect(),
             basis,
             counts: BTreeMap::new(),

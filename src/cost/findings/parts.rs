@@ -131,7 +131,7 @@ fn image_share(evidence: &BillEvidence<'_>, block: &Block) -> f64 {
 type ServerInProject = (Id, Sym);
 
 /// MCP servers that a project is given and never calls: what their instructions and the names of their tools cost, as far as the
-/// log has them. Definitions of tools are in no log and not counted. One that the newest sessions are not given was taken out.
+/// log has them. Definitions of tools are in no log and not counted. One that the last sessions are not given was taken out.
 fn servers(evidence: &BillEvidence<'_>, carried: &mut CarriedCosts<'_>) -> Vec<Parts> {
     let (timeline, section) = (&evidence.workload.timeline, &evidence.thresholds.servers);
     let called = server_calls(timeline, &section.resource_tools);
@@ -142,7 +142,7 @@ fn servers(evidence: &BillEvidence<'_>, carried: &mut CarriedCosts<'_>) -> Vec<P
         let session = timeline.session_of(timeline.request(addition.with)).id;
         sessions.entry((project(addition), addition.name)).or_default().insert(session);
     }
-    let newest = newest_sessions(timeline, section.sessions_min);
+    let of_project = sessions_of_projects(timeline);
     let is_unused = |place: &ServerInProject| {
         let Some(sessions) = sessions.get(place).filter(|given| given.len() as u64 >= section.sessions_min) else {
             return false;
@@ -151,7 +151,8 @@ fn servers(evidence: &BillEvidence<'_>, carried: &mut CarriedCosts<'_>) -> Vec<P
         let is_for = |tool: &Sym| is_of_mcp_server(timeline.names.text(*tool), server);
         let is_called =
             called.get(&place.0).is_some_and(|called| !called.resources.is_empty() || called.tools.keys().any(is_for));
-        !is_called && newest.get(&place.0).is_some_and(|newest| newest.iter().any(|(_, id)| sessions.contains(id)))
+        let had = of_project.get(&place.0).into_iter().flatten().map(|(_, id)| sessions.contains(id));
+        !is_called && !evidence.thresholds.lately.is_over(&had.collect::<Vec<bool>>())
     };
     let mut items: BTreeMap<ServerInProject, PartItem> = BTreeMap::new();
     let mut told: BTreeSet<(u32, Sym, u32)> = BTreeSet::new();
@@ -174,17 +175,13 @@ fn servers(evidence: &BillEvidence<'_>, carried: &mut CarriedCosts<'_>) -> Vec<P
     vec![Parts::of([&section.id, &section.what, &section.advice], "content", &kinds, items.into_values())]
 }
 
-/// So many sessions of each project that began last.
-fn newest_sessions(timeline: &Timeline, count: u64) -> BTreeMap<Id, BTreeSet<(Millis, Id)>> {
-    let mut newest: BTreeMap<Id, BTreeSet<(Millis, Id)>> = BTreeMap::new();
+/// The sessions of each project, in the order in which they began.
+fn sessions_of_projects(timeline: &Timeline) -> BTreeMap<Id, BTreeSet<(Millis, Id)>> {
+    let mut sessions: BTreeMap<Id, BTreeSet<(Millis, Id)>> = BTreeMap::new();
     for session in timeline.requests.iter().map(|request| timeline.session_of(request)) {
-        let of_project = newest.entry(session.project).or_default();
-        of_project.insert((session.ts_first, session.id));
-        if of_project.len() as u64 > count {
-            of_project.pop_first();
-        }
+        sessions.entry(session.project).or_default().insert((session.ts_first, session.id));
     }
-    newest
+    sessions
 }
 
 /// Hooks, by the event at which they run: what their texts cost in contexts, and how long somebody waited for them.

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::base::bootstrap::{TAIL, sum_interval};
 use crate::base::names::Sym;
+use crate::cost::findings::lately::{self, SeenLast};
 use crate::cost::findings::levers::{Assignment, LeverAdvice, Repair};
 use crate::cost::findings::{Advice, BillEvidence, Case, FindingBasis, Made, cases};
 use crate::cost::groups::{CostKey, Dates};
@@ -39,6 +40,8 @@ pub struct BillFinding {
     /// What has spared it since, where it is set by now.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub spared_by: Vec<Assignment>,
+    /// The last session that shows it.
+    pub seen_last: Option<SeenLast>,
     /// Arguments of the command that its figures come from.
     pub source: Vec<String>,
     pub basis: FindingBasis,
@@ -203,6 +206,9 @@ const KINDS: [&str; 3] = ["project", "model", "context"];
 fn finding(evidence: &BillEvidence<'_>, places: &RequestParts<'_>, case: &Case, look: &Look) -> Option<BillFinding> {
     let waited = waited(evidence, case);
     let (scope, cell, inside) = scope(evidence, places, case, look, waited.is_some())?;
+    if lately::is_over(evidence, case, &inside) {
+        return None;
+    }
     let saved_usd = cell.saved_usd(cell.change);
     let is_large = cell.in_money && saved_usd >= evidence.thresholds.share_min * evidence.billed_usd;
     if !is_large && waited.is_none() {
@@ -230,6 +236,7 @@ fn finding(evidence: &BillEvidence<'_>, places: &RequestParts<'_>, case: &Case, 
         sets: Vec::new(),
         part_sets: Vec::new(),
         spared_by: case.spared_by.clone(),
+        seen_last: lately::seen_last(evidence, case, &inside),
         source: case.source.clone(),
         basis: case.basis,
         count,

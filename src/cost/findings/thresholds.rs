@@ -28,6 +28,7 @@ pub struct FindingThresholds {
     pub month_days_min: i64,
     pub days_per_month: f64,
     pub share_min: f64,
+    pub lately: Lately,
     pub sessions_listed: usize,
     /// Findings of which nothing follows that a page tells.
     pub nothing_to_set_max: usize,
@@ -50,6 +51,17 @@ pub struct FindingThresholds {
     /// What the client shows of long results.
     #[serde(skip)]
     pub limits: Option<Results>,
+}
+
+/// What the last sessions have to say of something before it is over.
+#[derive(Clone, Copy, PartialEq, Debug, Deserialize)]
+pub struct Lately {
+    /// Least sessions without it.
+    pub sessions_min: u64,
+    /// Greatest chance that they are last without a reason.
+    pub chance_max: f64,
+    /// Least requests of such a session, as a share of those of a session with it (the one in the middle).
+    pub size_share_min: f64,
 }
 
 /// Contexts that grow too far.

@@ -124,6 +124,7 @@ fn case(
         id: section.id.clone(),
         what: section.what.clone(),
         made_of: MadeOf::by(&["version"]),
+        is_judged_lately: true,
         ..Case::of(FindingBasis::Billed, &["cost", "--by", "version"])
     };
     let mut shares: Vec<(f64, f64)> = Vec::new();

@@ -25,7 +25,7 @@ use crate::whatif::client::LeverStudy;
 pub use judge::NO_PRICE;
 pub use simulated::{HeldLever, asks_several, decided, held, paying, question, standing};
 pub use together::{add_beside, settle, with_proposed};
-pub use told::behind_gateway;
+pub use told::{behind_gateway, left_out};
 
 /// A rule about settings.
 pub struct ClaudeRule {

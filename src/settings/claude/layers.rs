@@ -278,6 +278,35 @@ impl SettingsLayers {
         Ok(false)
     }
 
+    /// The list that leaves a value of a lever out, so that the client takes another one; none if none does. Lists of files add
+    /// up, but for that of an organisation.
+    pub fn left_out(&self, lever: &Lever, value: &Value, levers: &Levers) -> Result<Option<Obstacle>> {
+        let Some(list) = lever.listed_in.as_ref().and_then(|name| levers.named(name)) else { return Ok(None) };
+        let (Some(key), Some(value)) = (list.key(None), value.as_str()) else { return Ok(None) };
+        // A name without a version stands for models of that family.
+        let is_meant = |entry: &Value| entry.as_str().is_some_and(|entry| entry.contains(value));
+        let why = |file: &ClaudeFile| format!("not among the models of {} in {}", list.name, file.path.shown());
+        let mut without = None;
+        for file in self.files() {
+            let Some(listed) = file.get(&key)? else { continue };
+            let Some(listed) = listed.as_array() else { continue };
+            if listed.iter().any(is_meant) {
+                return Ok(None);
+            }
+            // The strongest comes first.
+            if self.managed.as_ref() == Some(&file.path) {
+                return Ok(Some(self.obstacle(why(file), Some(file))));
+            }
+            without = without.or(Some(file));
+        }
+        Ok(without.map(|file| self.obstacle(why(file), Some(file))))
+    }
+
+    /// The file that sets a lever; none where no file does.
+    pub fn file_of(&self, lever: &Lever) -> Result<Option<&ClaudeFile>> {
+        Ok(self.set(lever)?.and_then(|set| set.file))
+    }
+
     /// Something that wins, in a file or in the shell: whoever changes the file may change all but what is managed.
     fn obstacle(&self, why: String, file: Option<&ClaudeFile>) -> Obstacle {
         Obstacle { why, is_own: file.is_none_or(|file| self.managed.as_ref() != Some(&file.path)) }

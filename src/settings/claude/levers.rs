@@ -59,6 +59,8 @@ pub struct Lever {
     /// Levers without which it does nothing: a setting that is false, a variable that is set.
     #[serde(default)]
     pub off_by: Vec<String>,
+    /// The list that its value has to be in where that is set.
+    pub listed_in: Option<String>,
     pub does: String,
     pub log: String,
     pub source: String,

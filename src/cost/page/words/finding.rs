@@ -97,10 +97,14 @@ impl Telling<'_> {
         let advice = update.map_or_else(|| bare.clone(), |update| format!("{update}. Then {bare}"));
         let effect = self.effect(finding);
         match self.standing.get(&finding.id) {
-            Some(StandingSetting::Same { words, update }) => {
+            Some(StandingSetting::Same { words, update: None, still: Some(still) }) => {
+                format!("{words} already{still}")
+            }
+            Some(StandingSetting::Same { words, update, .. }) => {
                 let state = update.as_ref().map_or_else(|| ": done".to_owned(), |update| format!(", but {update}"));
                 format!("{words} already{state}; what is shown here happened without it")
             }
+            Some(StandingSetting::Partly(words)) => format!("{advice}; {words} already; effect: {effect}"),
             Some(StandingSetting::Off { words, is_own: false }) => format!("nothing to set: {words}"),
             Some(StandingSetting::Off { words, is_own: true }) => {
                 let update = update.map_or_else(String::new, |update| format!("; and {update}"));

@@ -51,7 +51,11 @@ pub enum StandingSetting {
         words: String,
         /// What to update before the clients in use know what sets it.
         update: Option<String>,
+        /// That it does not act: since when it is set, and what a later session does.
+        still: Option<String>,
     },
+    /// It is done for some of what the finding is made of, in words.
+    Partly(String),
     /// Another value, in words.
     Other(String),
     /// Something because of which it would have no effect.
@@ -157,7 +161,12 @@ impl Telling<'_> {
         let has_interval = |finding: &&BillFinding| {
             let has_effect = match self.standing.get(&finding.id) {
                 Some(StandingSetting::Same { .. } | StandingSetting::Off { is_own: false, .. }) => false,
-                Some(StandingSetting::Other(_) | StandingSetting::Off { .. } | StandingSetting::TakenBack(_))
+                Some(
+                    StandingSetting::Other(_)
+                    | StandingSetting::Partly(_)
+                    | StandingSetting::Off { .. }
+                    | StandingSetting::TakenBack(_),
+                )
                 | None => true,
             };
             let ends = (finding.lower_usd, finding.upper_usd);
