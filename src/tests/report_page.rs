@@ -240,8 +240,9 @@ fn assert_evidence(home: &Home, finding: &Value) {
 #[test]
 fn a_finding_of_a_part_counts_what_is_in_the_part() {
     let home = home_with_swaps(12);
+    // Among the others: behind them they would say that it is over.
     for number in 0..6 {
-        let mut told = Told::new(&format!("large-{number}"), "/home/user/lantern", 600_000 + number * 43_200);
+        let mut told = Told::new(&format!("large-{number}"), "/home/user/lantern", 20_000 + number * 86_400);
         told.ask(OPUS, 0, 20_000, 800);
         (0..30).for_each(|turn| _ = told.ask(OPUS, 20_000 + turn * 9_000, 9_000, 500));
         place(&home, &told);
