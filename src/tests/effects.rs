@@ -109,7 +109,7 @@ fn a_habit_that_ends_every_week_does_not_cover_until_the_intervals_know_it() {
 /// Sessions a day apart, of which limits of results save what is told, in percent of each.
 fn study(of_shell: impl Fn(i64) -> u128, of_mcp: impl Fn(i64) -> u128) -> LeverStudy {
     let day = 24 * 3_600_000;
-    let cost = |units: u128| Cost { units, ..Cost::default() };
+    let cost = |price: u128| Cost { nano_usd: price, units: price, ..Cost::default() };
     let session = |number: i64| StudiedSession {
         project: Id::NONE,
         first: number * day,
