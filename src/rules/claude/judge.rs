@@ -126,9 +126,10 @@ fn without_price(study: &LeverStudy, trial: &Trial) -> Option<&'static str> {
     }
 }
 
-/// Whether some of what a trial concerns on one side has a price.
+/// Whether some of what a trial concerns on one side has a price, or nothing lacks one.
 fn in_money(study: &LeverStudy, trial: &Trial, is_earlier: bool) -> bool {
-    study.sum(&trial.sessions, is_earlier).before.nano_usd > 0
+    let before = study.sum(&trial.sessions, is_earlier).before;
+    before.nano_usd > 0 || before.unpriced_tokens == 0
 }
 
 /// Earlier and later sessions that some trials concern.
