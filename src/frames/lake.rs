@@ -443,9 +443,11 @@ impl Lake {
     /// facts have to be merged, which takes all rows.
     pub fn begin_rows(&self) -> Option<NewRows> {
         let Manifest { segments, body_segments, .. } = &*self.manifest;
-        let is_first = segments.is_empty() && body_segments.len() < SEGMENTS_MAX;
-        let tables = row_tables().filter(|_| is_first).map(|_| self.new_table()).collect::<Option<Vec<_>>>()?;
-        NewRows::begin(tables, Arc::clone(&self.seal)).ok().filter(|_| is_first)
+        if !segments.is_empty() || body_segments.len() >= SEGMENTS_MAX {
+            return None;
+        }
+        let tables = row_tables().map(|_| self.new_table()).collect::<Option<Vec<_>>>()?;
+        NewRows::begin(tables, Arc::clone(&self.seal)).ok()
     }
 
     /// Takes facts of what is read now. None where there are many segments: then they are merged with what is read

@@ -15,12 +15,11 @@ use crate::frames::{sealed, tables, values};
 use crate::logs::trace::FileRows;
 use crate::logs::values::ValueRows;
 
-/// Rows of all tables that wait at most: as many as take less room than what comes after reading. Who has fewer need not read
-/// them again.
+/// Rows of all tables that wait at most: some groups of each, and little room.
 #[cfg(not(test))]
-const ROWS_AT_ONCE: usize = 80 * GROUP_ROWS;
+const ROWS_WAITING_MAX: usize = 24 * GROUP_ROWS;
 #[cfg(test)]
-const ROWS_AT_ONCE: usize = 8;
+const ROWS_WAITING_MAX: usize = 8;
 
 /// What symbols in the rows mean, and what they mean in the values.
 pub type RowNames<'n> = (&'n Names, &'n Names);
@@ -79,7 +78,7 @@ impl NewRows {
         written.tools.extend(tools_of(&rows));
         self.held_rows += row_count(&rows) as usize + values.lists.len().max(values.given.len());
         self.held.push((source, rows, values));
-        self.held_rows > ROWS_AT_ONCE
+        self.held_rows > ROWS_WAITING_MAX
     }
 
     /// Writes what waits, by all workers of the pool; whoever reads waits as well. An error if the disk refuses.

@@ -15,7 +15,7 @@ pub(super) struct NewTable {
     pub(super) path: PathBuf,
     /// Made with the first group.
     table: Option<WrittenTable>,
-    /// How many rows it has so far.
+    /// How many rows were put into it one group at a time.
     pub(super) rows: usize,
 }
 

@@ -87,7 +87,10 @@ fn verdict(current: &View<'_>, class: &str, share: &Share, thresholds: &Threshol
         return Verdict::Hold(format!("`profiles.agent.active` is set to \"{chosen}\" by hand"));
     }
     if share.lower < thresholds.lower_min {
-        let reason = format!("too few sessions to be sure of a majority ({})", sheet.cite("lower_min"));
+        let reason = format!(
+            "its sessions are too few, or differ too much, to be sure of a majority ({})",
+            sheet.cite("lower_min")
+        );
         return unpinned(current, key, class, &reason);
     }
     Verdict::Propose(Delta { key, from: now, to: Value::from(class) })

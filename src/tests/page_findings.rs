@@ -254,6 +254,23 @@ fn what_no_later_session_does_is_no_finding() {
     }
 }
 
+/// In one project it goes on; another one, in which it happened once, was worked on last.
+#[test]
+fn what_goes_on_in_one_project_is_not_over_in_another() {
+    let home = home_with_swaps(12);
+    for number in 12..24 {
+        let mut told = Told::new(&format!("s-{number}"), "/home/user/orchard", number * 43_200);
+        told.ask(OPUS, 0, 60_000, 500);
+        if number == 12 {
+            told.ask(CHEAP, 0, 60_500, 500);
+        }
+        (1..4).for_each(|turn| _ = told.ask(OPUS, 59_500 + turn * 500, 500, 500));
+        place(&home, &told);
+    }
+    let page = report(&home, &[]);
+    assert!(finding(&page, "miss_model_swap").is_some(), "{page:#}");
+}
+
 #[test]
 fn what_is_seldom_is_over_later_than_what_is_frequent() {
     let lately = FindingThresholds::load(&Data::default()).unwrap().lately;

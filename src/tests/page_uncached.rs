@@ -66,6 +66,37 @@ fn a_cache_that_is_read_once_is_lost_for_an_unknown_reason() {
     assert_eq!((&found["id"], &found["count"]), (&json!("miss_unknown_at_prompt"), &json!(18)), "{page:#}");
 }
 
+/// What stands in front of the conversation is found each time: something else is lost.
+#[test]
+fn a_cache_of_which_the_static_prefix_is_read_is_read() {
+    let home = home_of(6, &[(0, 20_000), (9_000, 11_200), (9_000, 11_300), (9_000, 11_400)], str::to_owned);
+    let page = report(&home, &[]);
+    assert!(finding(&page, "cache_never_read").is_none(), "{page:#}");
+    assert_eq!(page["nothing_to_set"][0]["count"], 18, "{page:#}");
+}
+
+#[test]
+fn a_first_request_too_short_to_be_cached_hides_nothing() {
+    let home = home_of(6, &[(0, 0), (0, 20_000), (0, 20_100), (0, 20_200), (0, 20_300)], str::to_owned);
+    let page = report(&home, &[]);
+    let found = finding(&page, "cache_never_read").unwrap_or_else(|| panic!("{page:#}"));
+    assert_eq!(found["count"], 18, "{found:#}");
+}
+
+#[test]
+fn a_cache_that_is_on_again_is_no_finding() {
+    let home = home_of(6, &[(0, 20_000), (0, 20_100), (0, 20_200)], uncached);
+    for number in 6..16 {
+        let mut told = Told::new(&format!("s-{number}"), "/home/user/lantern", number * 43_200);
+        [(0, 20_000), (20_000, 100), (20_100, 100)]
+            .iter()
+            .for_each(|&(read, write)| _ = told.ask(OPUS, read, write, 100));
+        place(&home, &told);
+    }
+    let page = report(&home, &[]);
+    assert!(finding(&page, "cache_never_written").is_none(), "{page:#}");
+}
+
 #[test]
 fn a_cache_that_is_off_is_told_with_what_one_would_have_saved() {
     let home = home_of(6, &[(0, 20_000), (0, 20_100), (0, 20_200)], uncached);

@@ -231,7 +231,7 @@ fn the_logs_alone_tell_r6_and_r7_what_the_configured_planner_is_worth() {
     // Nothing is called ahead, so that there is nothing to forbid.
     let off = "R7 hold: [tools.\"Read\"] no effect: `enrichment.enabled` is false";
     assert!(outcome.err.contains(off) && !outcome.out.contains("+[tools"), "{}{}", outcome.err, outcome.out);
-    assert!(outcome.err.contains("over the 12 latest sessions"), "{}", outcome.err);
+    assert!(outcome.err.contains("over the latest 12 sessions"), "{}", outcome.err);
     // Of a planner that runs. What R6 wanted to say beside it is held, since nothing else is called ahead, so that R7 itself
     // says what is shipped: no other value changes.
     let shipped = Annotations::load(&Data::default()).unwrap().of("Read").unwrap().model;

@@ -741,7 +741,9 @@ fn a_way_of_working_is_pinned_once_it_is_sure_to_be_most_of_the_work() {
     (0..6).for_each(told);
     let few = home.run(&["tune", "from-claude-logs", "--dry-run", "--explain"]).out;
     assert!(
-        few.contains("P2 hold file_search_heavy: too few sessions to be sure of a majority (rules/p2_agent.toml:"),
+        few.contains(
+            "P2 hold file_search_heavy: its sessions are too few, or differ too much, to be sure of a majority (rules/"
+        ),
         "{few}"
     );
     assert!(!few.contains("active = \"file_search_heavy\""), "{few}");

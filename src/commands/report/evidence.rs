@@ -68,7 +68,8 @@ pub fn show_none(args: &Args, telling: &Telling<'_>, input: &Input, context: &mu
             let id = args.finding.as_deref().unwrap_or_default();
             let least = percent(telling.thresholds.share_min);
             let mut told = format!(
-                "{id} is no finding of these logs: it did not happen, or it holds nowhere beyond chance and for {least} of the input."
+                "{id} is no finding of these logs: it did not happen, the last sessions are without it, or it holds nowhere beyond \
+                 chance and for {least} of the input."
             );
             if tried(telling.thresholds).any(|one| one == id) {
                 let tries = ["tune", "claude-settings", "--dry-run", "--explain"].map(str::to_owned);

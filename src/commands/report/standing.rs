@@ -112,17 +112,19 @@ struct LeversOfClients<'a> {
 
 impl LeversOfClients<'_> {
     /// What stands already, by these levers, which a client in use may not know.
-    fn same(self, finding: &BillFinding, layers: &SettingsLayers, words: String, by: &[&Lever]) -> StandingSetting {
-        let update = by.iter().find_map(|lever| known(&[lever], self.versions).err());
-        StandingSetting::Same { words, update, still: self.still(finding, layers, by) }
+    fn same(self, finding: &BillFinding, words: String, by: &[(&SettingsLayers, &Lever)]) -> StandingSetting {
+        let update = by.iter().find_map(|(_, lever)| known(&[*lever], self.versions).err());
+        StandingSetting::Same { words, update, still: self.still(finding, by) }
     }
 
     /// That what is set does not act: a session that began later does what it should spare. Where nothing says since when it is set,
     /// nobody knows whether the logs show it. None where it was set behind all that shows the finding.
-    fn still(self, finding: &BillFinding, layers: &SettingsLayers, by: &[&Lever]) -> Option<String> {
+    fn still(self, finding: &BillFinding, by: &[(&SettingsLayers, &Lever)]) -> Option<String> {
         let seen = finding.seen_last.as_ref()?;
-        let since: Option<Millis> =
-            by.iter().map(|lever| self.since(layers, lever)).try_fold(Millis::MIN, |last, at| Some(last.max(at?)));
+        let since: Option<Millis> = by
+            .iter()
+            .map(|(layers, lever)| self.since(layers, lever))
+            .try_fold(Millis::MIN, |last, at| Some(last.max(at?)));
         let Some(since) = since else { return Some("; these logs do not show it yet".to_owned()) };
         let words = || {
             let (since, began, does) = (date(since), date(seen.began), &seen.does);
@@ -175,8 +177,7 @@ impl PageSettings<'_> {
         if is_of_servers(finding) {
             return self.servers(finding);
         }
-        let clients =
-            LeversOfClients { levers: self.levers, versions: self.page.clients(finding), journal: self.journal };
+        let clients = self.clients(finding);
         if let Some(project) = finding.project() {
             let own = self.places.get(project).and_then(|places| self.user.below_project(places));
             let there = own.and_then(|own| one(finding, &own, clients).ok());
@@ -231,23 +232,41 @@ impl PageSettings<'_> {
         let words = words.join(", ");
         let is_done = apart.iter().all(|(.., there)| matches!(there, Some(Same { .. })));
         Ok(Some(match is_done {
-            true => Same { words, update: None, still: None },
+            true => {
+                let told = apart.iter().filter_map(|(.., there)| match there {
+                    Some(Same { update, still, .. }) => Some((update.clone(), still.clone())),
+                    _ => None,
+                });
+                let (updates, still): (Vec<_>, Vec<_>) = told.unzip();
+                // What was seen last may be of the project that was set last.
+                let still = still.into_iter().collect::<Option<Vec<String>>>();
+                Same {
+                    words,
+                    update: updates.into_iter().flatten().next(),
+                    still: still.and_then(|still| still.into_iter().next()),
+                }
+            }
             false => {
                 Off { words: format!("every project decides it itself, and its file wins: {words}"), is_own: true }
             }
         }))
     }
 
+    fn clients(&self, finding: &BillFinding) -> LeversOfClients<'_> {
+        LeversOfClients { levers: self.levers, versions: self.page.clients(finding), journal: self.journal }
+    }
+
     /// What is said already of servers that nobody calls, as S5 asks of one project.
     fn servers(&self, finding: &BillFinding) -> Result<Option<StandingSetting>> {
         let mut out: BTreeMap<&str, Vec<String>> = BTreeMap::new();
-        let mut is_open = false;
+        let (mut by, mut is_open) = (Vec::new(), false);
         for made in &finding.made_of {
             let [server, project] = &made.names[..] else { continue };
             let layers = self.within.get(project).unwrap_or(&self.user);
             let definition = self.places.get(project).and_then(|places| definition(places, server)).unwrap_or_default();
             match left_out(layers, self.levers, (server, &definition))? {
                 Some(lever) => {
+                    by.extend(self.levers.named(lever).map(|lever| (layers, lever)));
                     let (server, project) = (self.names.own("server", server), self.names.project(project));
                     out.entry(lever).or_default().push(format!("{server} in {project}"));
                 }
@@ -260,10 +279,11 @@ impl PageSettings<'_> {
             format!("{lever} leaves out {}", servers.join(", "))
         };
         let words = out.into_iter().map(told).collect::<Vec<_>>().join(" and ");
+        let still = self.clients(finding).still(finding, &by);
         Ok(match (words.is_empty(), is_open) {
             (true, _) => None,
             (false, true) => Some(StandingSetting::Partly(words)),
-            (false, false) => Some(StandingSetting::Same { words, update: None, still: None }),
+            (false, false) => Some(StandingSetting::Same { words, update: None, still }),
         })
     }
 
@@ -358,7 +378,7 @@ fn one(
     let levers = clients.levers;
     let sets = sets(finding);
     let mut same = !sets.is_empty();
-    let (mut words, mut by): (Vec<String>, Vec<&Lever>) = (Vec::new(), Vec::new());
+    let (mut words, mut by): (Vec<String>, Vec<(&SettingsLayers, &Lever)>) = (Vec::new(), Vec::new());
     for set in sets {
         let Some(lever) = levers.named(&set.lever) else { return Ok(None) };
         if let Some(obstacle) = layers.left_out(lever, &set.value, levers)? {
@@ -366,7 +386,7 @@ fn one(
             return Ok(Some(StandingSetting::Off { words, is_own: obstacle.is_own }));
         }
         let held = held(layers, levers, (&set.lever, &set.value))?;
-        by.push(held.as_ref().map_or(lever, |held| held.lever));
+        by.push((layers, held.as_ref().map_or(lever, |held| held.lever)));
         if let Some(HeldLever { words: held, is_same: true, .. }) = held {
             words.push(held);
             continue;
@@ -389,7 +409,7 @@ fn one(
     let told = words.join(" and ");
     Ok(match same {
         _ if words.is_empty() => None,
-        true => Some(clients.same(finding, layers, told, &by)),
+        true => Some(clients.same(finding, told, &by)),
         false => Some(StandingSetting::Other(told)),
     })
 }
@@ -417,9 +437,9 @@ fn spared(
             _ => return Ok(None),
         }
     }
-    let by: Vec<&Lever> = all.iter().map(|held| held.lever).collect();
+    let by: Vec<(&SettingsLayers, &Lever)> = all.iter().map(|held| (layers, held.lever)).collect();
     let words: Vec<String> = all.into_iter().map(|held| held.words).collect();
-    Ok(Some(clients.same(finding, layers, words.join(" and "), &by)))
+    Ok(Some(clients.same(finding, words.join(" and "), &by)))
 }
 
 /// The user's file of settings as a page names it; in what is shared no place is told.

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::base::id::Id;
 use crate::base::names::Sym;
 use crate::cost::findings::thresholds::{Lately, ThreadKind};
-use crate::cost::findings::{BillEvidence, Case, FindingBasis};
+use crate::cost::findings::{BillEvidence, Case};
 use crate::logs::trace::Millis;
 use crate::report::numbers::thousands;
 use crate::whatif::prompt_cache::params::CacheLifetime;
@@ -35,9 +35,9 @@ impl Lately {
     }
 }
 
-/// Whether a case is over where it holds. A replay is judged on later sessions anyway.
+/// Whether a case is over where it holds.
 pub fn is_over(evidence: &BillEvidence<'_>, case: &Case, inside: &[(u32, Sym)]) -> bool {
-    if case.basis == FindingBasis::Replayed || case.is_judged_lately {
+    if case.is_judged_lately {
         return false;
     }
     let (timeline, lately) = (&evidence.workload.timeline, &evidence.thresholds.lately);
@@ -63,7 +63,16 @@ pub fn is_over(evidence: &BillEvidence<'_>, case: &Case, inside: &[(u32, Sym)]) 
     let order =
         |session: &u32| (timeline.sessions[*session as usize].ts_first, timeline.sessions[*session as usize].id);
     sessions.sort_by_key(order);
-    lately.is_over(&sessions.iter().map(|session| with.contains(session)).collect::<Vec<bool>>())
+    let is_over = |sessions: &[u32]| {
+        lately.is_over(&sessions.iter().map(|session| with.contains(session)).collect::<Vec<bool>>())
+    };
+    // What goes on in one project is not over because another one was worked on last. Few sessions, or once, say nothing.
+    let goes_on = |of: &Id| {
+        let own: Vec<u32> = sessions.iter().copied().filter(|session| project(*session) == *of).collect();
+        let had = own.iter().filter(|session| with.contains(session)).count();
+        own.len() as u64 >= lately.sessions_min && had > 1 && !is_over(&own)
+    };
+    is_over(&sessions) && !projects.iter().any(goes_on)
 }
 
 /// Sessions in which a case was counted.
@@ -92,7 +101,7 @@ pub fn seen_last(evidence: &BillEvidence<'_>, case: &Case, inside: &[(u32, Sym)]
         let size = size.and_then(|trial| trial.compacts_at)?;
         (going_on_above(evidence, size, inside), format!("goes on above {} tokens", thousands(size)))
     } else {
-        (counted(case, inside).collect(), "does so all the same".to_owned())
+        (counted(case, inside).collect(), "goes on as before".to_owned())
     };
     let began = |session: u32| evidence.workload.timeline.sessions[session as usize].ts_first;
     Some(SeenLast { began: sessions.into_iter().map(began).max()?, does })

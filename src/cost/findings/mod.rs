@@ -149,7 +149,7 @@ pub struct Case {
     pub spared_by: Vec<Assignment>,
     /// The threads whose losses that are.
     pub spared_of: Option<ThreadKind>,
-    /// Whether it is held against the last weeks where it is made.
+    /// Whether it is held against later sessions where it is made, as a setting is that was chosen on earlier ones.
     pub is_judged_lately: bool,
     /// Arguments of the command that its figures come from; none where the evidence is all there is.
     pub source: Vec<String>,
@@ -181,7 +181,7 @@ impl Case {
             repair: None,
             spared_by: Vec::new(),
             spared_of: None,
-            is_judged_lately: false,
+            is_judged_lately: basis == FindingBasis::Replayed,
             source: source.iter().map(|&word| word.to_owned()).collect(),
             basis,
             counts: BTreeMap::new(),

@@ -16,17 +16,21 @@ pub fn cases(evidence: &BillEvidence<'_>) -> Vec<Case> {
     unread.into_iter().chain(unwritten(evidence, &evidence.thresholds.unwritten)).collect()
 }
 
-/// Threads in which every request lost the cache that still had the context of the one before: by chain. What expired in a pause
-/// is not enough of a sign, and counts as expired.
+/// Threads in which no request that still had the context of the one before read any of it: by chain. What expired in a pause is
+/// not enough of a sign, and counts as expired.
 pub fn unread_threads(evidence: &BillEvidence<'_>) -> BTreeSet<u32> {
     let (simulator, section) = (evidence.simulator, &evidence.thresholds.unread);
     let mut misses: BTreeMap<u32, Option<u64>> = BTreeMap::new();
     causes::for_pairs(simulator, |before, index| {
-        if !causes::stays(simulator, before, index) {
+        // Behind what was too short to be cached there is nothing to read.
+        let was_cached = simulator.timeline.request(before).cached() > 0;
+        if !was_cached || !causes::stays(simulator, before, index) {
             return;
         }
-        let count = misses.entry(simulator.timeline.request(index).chain).or_insert(Some(0));
-        let is_miss = causes::of(simulator, before, index).is_some();
+        let request = simulator.timeline.request(index);
+        let count = misses.entry(request.chain).or_insert(Some(0));
+        // Where the static prefix is found, something else is lost.
+        let is_miss = request.usage().cache_read == 0 && causes::of(simulator, before, index).is_some();
         let is_sign = is_miss && !causes::has_expired(simulator, before, index);
         *count = count.filter(|_| is_miss).map(|count| count + u64::from(is_sign));
     });
@@ -88,6 +92,7 @@ fn unwritten(evidence: &BillEvidence<'_>, section: &UnwrittenCache) -> Option<Ca
         let before = place.checked_sub(1).and_then(|place| threads.get(&request.chain)?.get(place).copied());
         let cost = &mut sides.get_mut(&evidence.key(index))?.policy.cost;
         *cost = cost.less(&simulator.tariff.of(request, &simulator.billed(request)));
+        let before = before.filter(|before| is_alive(evidence, *before, index));
         *cost += with_cache(evidence, before, index);
         requests.extend(before.map(|_| index));
     }
@@ -98,21 +103,25 @@ fn unwritten(evidence: &BillEvidence<'_>, section: &UnwrittenCache) -> Option<Ca
         advice: Advice::Do(section.advice.clone()),
         counts,
         sides,
+        is_judged_lately: false,
         ..Case::of(FindingBasis::Replayed, &[])
     })
 }
 
+/// Whether a cache would have had the context of one request at another.
+fn is_alive(evidence: &BillEvidence<'_>, before: u32, index: u32) -> bool {
+    let simulator = evidence.simulator;
+    let model = |request: u32| simulator.timeline.request(request).model;
+    model(before) == model(index)
+        && causes::stays(simulator, before, index)
+        && !causes::has_expired(simulator, before, index)
+}
+
+/// What a request would have cost that reads the context of the one before, if there is one.
 fn with_cache(evidence: &BillEvidence<'_>, before: Option<u32>, index: u32) -> Cost {
     let simulator = evidence.simulator;
     let request = simulator.timeline.request(index);
-    let is_alive = |before: &u32| {
-        let model = simulator.timeline.request(*before).model;
-        model == request.model
-            && causes::stays(simulator, *before, index)
-            && !causes::has_expired(simulator, *before, index)
-    };
-    let read = before.filter(is_alive).map_or(0, |before| simulator.timeline.request(before).context());
-    let read = read.min(request.context());
+    let read = before.map_or(0, |before| simulator.timeline.request(before).context()).min(request.context());
     let rest = written(request.context() - read, simulator.priors[index as usize].class);
     simulator.tariff.of(request, &(Spent { read, ..Spent::default() } + rest))
 }

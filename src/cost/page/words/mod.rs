@@ -306,6 +306,9 @@ impl Telling<'_> {
             1 => "this session".to_owned(),
             sessions => format!("these {} sessions", thousands(sessions)),
         };
-        format!("nothing: no saving in {sessions} can be told from chance and the simulation's error")
+        format!(
+            "nothing: no saving in {sessions} can be told from chance and the simulation's error, or the last sessions are \
+             without what it would stop"
+        )
     }
 }
