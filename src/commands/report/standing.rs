@@ -279,11 +279,11 @@ impl PageSettings<'_> {
             format!("{lever} leaves out {}", servers.join(", "))
         };
         let words = out.into_iter().map(told).collect::<Vec<_>>().join(" and ");
-        let still = self.clients(finding).still(finding, &by);
+        let still = || self.clients(finding).still(finding, &by);
         Ok(match (words.is_empty(), is_open) {
             (true, _) => None,
             (false, true) => Some(StandingSetting::Partly(words)),
-            (false, false) => Some(StandingSetting::Same { words, update: None, still }),
+            (false, false) => Some(StandingSetting::Same { words, update: None, still: still() }),
         })
     }
 
