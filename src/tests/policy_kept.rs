@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use proptest::prelude::*;
 
+use super::policy_sizes::laid_out_from_each_other;
 use super::timeline_builder::Story;
 use crate::base::data::{Data, fitting};
 use crate::base::id::work;
@@ -329,15 +330,7 @@ proptest! {
         forks in prop::collection::vec((0_u32..40, 0_u8..14, 1_u32..4_000), 0..9),
     ) {
         let Bench { timeline, sizes, .. } = Bench::new(told_with_forks(&steps, &forks));
-        let mut items = Vec::new();
-        for index in 0..timeline.requests.len() as u32 {
-            let old = items.clone();
-            let kept = laid_out::step(&timeline, &sizes, index, &mut items);
-            let mut whole = Vec::new();
-            laid_out::lay(&timeline, &sizes, index, &mut whole);
-            prop_assert_eq!(&items, &whole, "request {}", index);
-            prop_assert_eq!(&old[..kept], &items[..kept], "request {}", index);
-        }
+        laid_out_from_each_other(&timeline, &sizes)?;
     }
 }
 

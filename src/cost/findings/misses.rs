@@ -6,15 +6,14 @@ use crate::base::names::Sym;
 use crate::cost::findings::levers::{Assignment, Repair};
 use crate::cost::findings::thresholds::{Miss, ThreadKind};
 use crate::cost::findings::{Advice, BillEvidence, Case, FindingBasis, uncached};
-use crate::whatif::prompt_cache::causes::{self, Loss};
+use crate::whatif::prompt_cache::causes::Loss;
 use crate::whatif::prompt_cache::params::CacheLifetime;
 use crate::whatif::sim::figures::Sides;
 
 /// A case for each cause that the sheet has words for. What threads lost that never read what they wrote is a case of its own.
 pub fn cases(evidence: &BillEvidence<'_>) -> Vec<Case> {
-    let unread = uncached::unread_threads(evidence);
-    let mut losses = causes::losses(evidence.simulator);
-    losses.retain(|loss| !uncached::is_unread(evidence, &unread, loss));
+    let losses = evidence.losses.iter().filter(|loss| !uncached::is_unread(evidence, loss));
+    let losses: Vec<&Loss> = losses.collect();
     let billed = billed(evidence);
     evidence.thresholds.miss.iter().filter_map(|miss| case(evidence, miss, &losses, &billed)).collect()
 }
@@ -47,11 +46,11 @@ pub fn without<'l>(
 fn case(
     evidence: &BillEvidence<'_>,
     miss: &Miss,
-    losses: &[Loss],
+    losses: &[&Loss],
     billed: &BTreeMap<(u32, Sym), Sides>,
 ) -> Option<Case> {
     let is_of = |loss: &&Loss| miss.of.is_none_or(|kind| kind == thread_kind(evidence, loss));
-    let of_cause = || losses.iter().filter(|loss| loss.cause == miss.cause).filter(is_of);
+    let of_cause = || losses.iter().copied().filter(|loss| loss.cause == miss.cause).filter(is_of);
     let case = Case {
         id: format!("miss_{}", miss.id.as_deref().unwrap_or(miss.cause.into_str())),
         what: miss.what.clone(),

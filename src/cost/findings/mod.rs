@@ -26,6 +26,7 @@ use crate::logs::timeline::requests::Request;
 use crate::report::numbers::counted;
 use crate::settings::claude::levers::Levers;
 use crate::whatif::client::{LeverStudy, LeverValue, SettingSides, Trial};
+use crate::whatif::prompt_cache::causes::Loss;
 use crate::whatif::sim::cells::Cell;
 use crate::whatif::sim::cost::{Cost, Spent};
 use crate::whatif::sim::distance::Apart;
@@ -43,6 +44,10 @@ pub struct BillEvidence<'e> {
     pub workload: &'e Workload,
     /// The requests under the cache as it was.
     pub simulator: &'e Simulator<'e>,
+    /// What was lost of the cache.
+    pub losses: &'e [Loss],
+    /// Chains that never read it ([`uncached::unread_threads`]).
+    pub unread: &'e BTreeSet<u32>,
     /// Dollars of all input.
     pub billed_usd: f64,
     /// How far the simulated log is from the bill, by session and model.

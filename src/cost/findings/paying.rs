@@ -12,7 +12,6 @@ use crate::report::numbers::thousands;
 use crate::whatif::client::LeverValue;
 use crate::whatif::client::capped::{Limit, ResultLimit};
 use crate::whatif::compaction::params::AS_CLIENT;
-use crate::whatif::prompt_cache::causes;
 use crate::whatif::prompt_cache::params::CacheLifetime;
 
 /// A case for the window, and for each lifetime and each kind of tool that the sheet names, if its value is the one that pays.
@@ -80,8 +79,7 @@ fn counts(evidence: &BillEvidence<'_>, finding: &CacheFinding) -> BTreeMap<(u32,
     };
     match finding.value {
         CacheLifetime::Hour => {
-            let losses = causes::losses(evidence.simulator);
-            let expired = losses.iter().filter(|loss| loss.expired);
+            let expired = evidence.losses.iter().filter(|loss| loss.expired);
             evidence.counts(expired.map(|loss| loss.request).filter(is_concerned))
         }
         CacheLifetime::FiveMinutes => {

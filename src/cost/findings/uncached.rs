@@ -9,6 +9,7 @@ use crate::logs::timeline::requests::Request;
 use crate::whatif::prompt_cache::causes::{self, Loss};
 use crate::whatif::sim::cache_sim::written;
 use crate::whatif::sim::cost::{Cost, Spent};
+use crate::whatif::sim::simulator::Simulator;
 
 /// A case for each of both.
 pub fn cases(evidence: &BillEvidence<'_>) -> Vec<Case> {
@@ -18,8 +19,7 @@ pub fn cases(evidence: &BillEvidence<'_>) -> Vec<Case> {
 
 /// Threads in which no request that still had the context of the one before read any of it: by chain. What expired in a pause is
 /// not enough of a sign, and counts as expired.
-pub fn unread_threads(evidence: &BillEvidence<'_>) -> BTreeSet<u32> {
-    let (simulator, section) = (evidence.simulator, &evidence.thresholds.unread);
+pub fn unread_threads(simulator: &Simulator<'_>, section: &UnreadCache) -> BTreeSet<u32> {
     let mut misses: BTreeMap<u32, Option<u64>> = BTreeMap::new();
     causes::for_pairs(simulator, |before, index| {
         // Behind what was too short to be cached there is nothing to read.
@@ -39,21 +39,22 @@ pub fn unread_threads(evidence: &BillEvidence<'_>) -> BTreeSet<u32> {
 }
 
 /// Whether a loss is one of a thread of these, and no pause explains it.
-pub fn is_unread(evidence: &BillEvidence<'_>, threads: &BTreeSet<u32>, loss: &Loss) -> bool {
-    !loss.expired && threads.contains(&evidence.workload.timeline.request(loss.request).chain)
+pub fn is_unread(evidence: &BillEvidence<'_>, loss: &Loss) -> bool {
+    !loss.expired && evidence.unread.contains(&evidence.workload.timeline.request(loss.request).chain)
 }
 
 fn unread(evidence: &BillEvidence<'_>, section: &UnreadCache) -> Option<Case> {
-    let threads = unread_threads(evidence);
-    let losses = causes::losses(evidence.simulator).into_iter().filter(|loss| is_unread(evidence, &threads, loss));
-    let losses: Vec<Loss> = losses.collect();
+    if evidence.unread.is_empty() {
+        return None;
+    }
+    let losses = evidence.losses.iter().filter(|loss| is_unread(evidence, loss));
     let case = Case {
         id: section.id.clone(),
         what: section.what.clone(),
         advice: Advice::Do(section.advice.clone()),
         ..Case::of(FindingBasis::Billed, &["what-if", "prompt-cache", "--all"])
     };
-    misses::without(evidence, &misses::billed(evidence), losses.iter(), case)
+    misses::without(evidence, &misses::billed(evidence), losses, case)
 }
 
 /// Threads of which nothing was read and nothing was written, though their contexts are long enough, by chain: their billed
@@ -85,6 +86,9 @@ fn can_cache(evidence: &BillEvidence<'_>, section: &UnwrittenCache, request: &Re
 fn unwritten(evidence: &BillEvidence<'_>, section: &UnwrittenCache) -> Option<Case> {
     let simulator = evidence.simulator;
     let threads = unwritten_threads(evidence, section);
+    if threads.is_empty() {
+        return None;
+    }
     let mut sides = misses::billed(evidence);
     let mut requests = Vec::new();
     for (place, index) in threads.values().flat_map(|indices| indices.iter().copied().enumerate()) {

@@ -12,7 +12,6 @@ use crate::cost::findings::{Advice, BillEvidence, Case, FindingBasis, MadeOf, un
 use crate::logs::trace::{Millis, NO_TIME};
 use crate::report::numbers::percent;
 use crate::whatif::client::thresholds::Versions;
-use crate::whatif::prompt_cache::causes;
 use crate::whatif::sim::cells::{Drawn, SessionCosts};
 use crate::whatif::sim::cost::Cost;
 use crate::whatif::sim::figures::{RunBill, Sides};
@@ -52,12 +51,11 @@ struct VersionSum {
 /// Every version whose requests have a price.
 fn seen(evidence: &BillEvidence<'_>, section: &OldVersions) -> BTreeMap<ClientVersion, SeenVersion> {
     let timeline = &evidence.workload.timeline;
-    let losses = causes::losses(evidence.simulator);
-    let unread = uncached::unread_threads(evidence);
     // What never reads its cache does not because of its client.
-    let lost: BTreeMap<u32, Cost> = losses
+    let lost: BTreeMap<u32, Cost> = evidence
+        .losses
         .iter()
-        .filter(|loss| section.causes.contains(&loss.cause) && !uncached::is_unread(evidence, &unread, loss))
+        .filter(|loss| section.causes.contains(&loss.cause) && !uncached::is_unread(evidence, loss))
         .map(|loss| (loss.request, loss.sum.cost_lost))
         .collect();
     let mut versions: BTreeMap<ClientVersion, SeenVersion> = BTreeMap::new();

@@ -15,10 +15,10 @@ use crate::base::bootstrap::Resampling;
 use crate::base::data::Data;
 use crate::base::error::Result;
 use crate::base::id::Id;
-use crate::cost::findings::BillEvidence;
 use crate::cost::findings::losers::{Loser, losers};
 use crate::cost::findings::search::{BillFinding, findings};
 use crate::cost::findings::thresholds::{FindingThresholds, TriedSetting};
+use crate::cost::findings::{BillEvidence, uncached};
 use crate::cost::page::plots::Plots;
 use crate::cost::page::spent::PageSpent;
 use crate::frames::input::Input;
@@ -30,6 +30,7 @@ use crate::settings::claude::levers::Levers;
 use crate::whatif::chosen::{PolicyConfigs, Stack, StackRow};
 use crate::whatif::client::thresholds::{ClientThresholds, Versions};
 use crate::whatif::client::{LeverStudy, LeverTrials, LeverValue};
+use crate::whatif::prompt_cache::causes;
 use crate::whatif::report::SimulationAccuracy;
 use crate::whatif::sim::cells::Cell;
 use crate::whatif::sim::params::Assigned;
@@ -151,9 +152,13 @@ pub fn page(input: &mut Input, is_drawn: bool, now_ms: Millis, paying: PayingRul
         let tried = thresholds.tried.par_iter().with_max_len(1);
         let replays: Vec<Option<Cell>> =
             tried.map(|tried| replay(&simulation, &shipped.configs, tried)).collect::<Result<_>>()?;
+        let losses = causes::losses(&simulation.simulator);
+        let unread = uncached::unread_threads(&simulation.simulator, &thresholds.unread);
         let evidence = BillEvidence {
             workload,
             simulator: &simulation.simulator,
+            losses: &losses,
+            unread: &unread,
             billed_usd: simulation.billed.cost.nano_usd as f64 / 1e9,
             apart: &simulation.off_bill.apart,
             replays: &replays,
