@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{ArgMatches, Parser, Subcommand};
 
-use crate::base::error::{FailureKind, Result};
+use crate::base::error::{Error, FailureKind, Result};
 use crate::base::pseudonyms::Pseudonyms;
 use crate::base::visible::Visible;
 use crate::commands::{
@@ -205,14 +205,10 @@ fn execute(command: Command, context: &mut Context<'_>) -> Exit {
         Command::Man => man(context).map(done),
     };
     match outcome {
-        // A reader that went away does not change what the command found.
-        Ok(exit) => match context.out.flush() {
-            Err(cause) if cause.kind() != io::ErrorKind::BrokenPipe => {
-                let _unheard = writeln!(context.err, "devboy: writing output: {cause}");
-                Exit::Failed
-            }
-            _ => exit,
-        },
+        Ok(exit) => {
+            let flushed = context.out.flush();
+            written(flushed, exit, context)
+        }
         Err(error) if error.kind == FailureKind::BrokenPipe => Exit::Done,
         Err(error) => {
             let _unread = context.out.flush();
@@ -227,10 +223,18 @@ fn refuse(answer: &clap::Error, context: &mut Context<'_>) -> Exit {
     let text = answer.render().to_string() + &tip(answer);
     let (sink, exit) =
         if answer.use_stderr() { (&mut context.err, Exit::Usage) } else { (&mut context.out, Exit::Done) };
-    let written = sink.write_all(text.as_bytes()).and_then(|()| sink.flush());
-    match written {
-        Err(cause) if cause.kind() != io::ErrorKind::BrokenPipe => Exit::Failed,
-        // A reader that went away changes nothing.
+    let outcome = sink.write_all(text.as_bytes()).and_then(|()| sink.flush());
+    written(outcome, exit, context)
+}
+
+/// How a command ends by what came of writing its output, of which a failure is told.
+fn written(outcome: io::Result<()>, exit: Exit, context: &mut Context<'_>) -> Exit {
+    match outcome {
+        Err(cause) if cause.kind() != io::ErrorKind::BrokenPipe => {
+            let _unheard = writeln!(context.err, "devboy: {}", Error::from(cause));
+            Exit::Failed
+        }
+        // A reader that went away does not change what the command found.
         _ => exit,
     }
 }

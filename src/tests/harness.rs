@@ -33,6 +33,19 @@ impl std::io::Write for ClosedPipe {
     }
 }
 
+/// A file on a disk that is full.
+struct FullDisk;
+
+impl std::io::Write for FullDisk {
+    fn write(&mut self, _: &[u8]) -> std::io::Result<usize> {
+        Err(std::io::ErrorKind::StorageFull.into())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
 /// A terminal or file, to which both streams are connected.
 #[derive(Clone, Default)]
 struct Screen(std::rc::Rc<std::cell::RefCell<Vec<u8>>>);
@@ -115,6 +128,13 @@ impl Home {
     /// Runs a command whose output goes elsewhere.
     pub fn run_into(&self, arguments: &[&str], out: &mut dyn std::io::Write) -> Exit {
         self.run_in(arguments, b"", (None, false), out, &mut Vec::new())
+    }
+
+    /// The exit code of a command whose output finds no room on the disk, and what it says of that.
+    pub fn run_on_full_disk(&self, arguments: &[&str]) -> (Exit, String) {
+        let mut err = Vec::new();
+        let exit = self.run_in(arguments, b"", (None, false), &mut FullDisk, &mut err);
+        (exit, String::from_utf8(err).unwrap())
     }
 
     /// The exit code of a command whose notes nobody takes, and what it prints.

@@ -209,6 +209,16 @@ fn quoted_commands_exist() {
 }
 
 #[test]
+fn help_that_finds_no_room_on_the_disk_says_so_as_other_output_does() {
+    let home = Home::new();
+    for asked in [&["--help"][..], &["tune", "--help"], &["--version"], &["man"], &["tune", "rules"]] {
+        let (exit, told) = home.run_on_full_disk(asked);
+        assert_eq!(exit, Exit::Failed, "{asked:?}");
+        assert!(told.starts_with("devboy: writing output: "), "{asked:?}: {told}");
+    }
+}
+
+#[test]
 fn the_command_line_is_well_formed_and_prints_its_manual() {
     cli::command().debug_assert();
     let home = Home::new();
