@@ -358,6 +358,10 @@ fn reach(args: &Args, start: Millis, context: &Context<'_>, words: &Vocabulary, 
     let (keeps, origin) =
         cleanup_days(args, context).map_or((words.retention_days, "its default"), |kept| (kept, "its settings"));
     let told = format!("records of {}; Claude Code keeps logs {keeps} days ({origin})", days(first, last));
+    if last > context.now_ms.saturating_add(DAY_MS) {
+        let ahead = format!("{told}. The last of them are dated in the future: the clock was wrong there, or is wrong now");
+        return line("warn", ahead);
+    }
     // Logs that are younger than what is kept begin where Claude Code was first used: nothing is gone.
     let is_cut = context.now_ms - first >= keeps.saturating_sub(words.retention_slack_days).saturating_mul(DAY_MS);
     if first <= wanted || (!is_cut && start == i64::MIN) {

@@ -655,6 +655,19 @@ fn doctor_warns_when_the_logs_do_not_reach_back_to_the_window() {
 }
 
 #[test]
+fn doctor_warns_of_logs_that_are_dated_in_the_future() {
+    let told = |day: &str| {
+        let home = Home::new();
+        home.write(".claude/projects/-p/a.jsonl", log("a", "Read", 9, day));
+        home.run(&["doctor"]).out
+    };
+    // It is 2026-11-01.
+    assert!(told("2026-11-01").contains("ok    reach"), "{}", told("2026-11-01"));
+    let ahead = told("2027-03-01");
+    assert!(ahead.contains("warn  reach") && ahead.contains("dated in the future"), "{ahead}");
+}
+
+#[test]
 fn doctor_says_which_settings_the_client_is_not_known_to_take() {
     let home = Home::new();
     home.write(".claude/projects/-p/a.jsonl", log("a", "Read", 9, "2026-10-20"));
