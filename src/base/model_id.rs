@@ -12,6 +12,13 @@ pub fn normalise(id: &str) -> String {
     }
 }
 
+/// The family of a normalised id with its major version, and the minor one: `claude-fable-5` and 1 for `claude-fable-5.1`. None
+/// without a minor version.
+pub fn minor_version(normalised: &str) -> Option<(&str, u32)> {
+    let (family, minor) = normalised.rsplit_once('.')?;
+    Some((family, minor.parse().ok()?))
+}
+
 /// `openrouter/anthropic/claude-…`, `eu.anthropic.claude-…`: paths, then leading words before a point.
 fn without_vendor(id: &str) -> &str {
     let mut id = id.rsplit_once('/').map_or(id, |(_, name)| name);

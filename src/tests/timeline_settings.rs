@@ -56,7 +56,9 @@ fn another_effort_is_none_to_a_model_whose_efforts_share_one_cache() {
     };
     let sharing = ["claude-opus-5-5", "claude-sonnet-5-5-20260901", "claude-haiku-5-5", "claude-fable-5-1[1m]"];
     assert!(!sharing.into_iter().any(changed));
+    assert!(!["claude-fable-5.2", "claude-fable-5-10-20270101", "claude-opus-5-6"].into_iter().any(changed));
     assert!(["claude-opus-5", "claude-fable-5", "claude-haiku-4-5", "other"].into_iter().all(changed));
+    assert!(["claude-opus-5-4", "claude-fable-6-1", "claude-other-5-5"].into_iter().all(changed));
 }
 
 #[test]

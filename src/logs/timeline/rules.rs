@@ -148,9 +148,14 @@ impl TimelineRules {
         crate::base::data::Data::default().parsed("timeline.toml").expect("a test reads it")
     }
 
-    /// Whether a model keeps its cache where the effort changes.
+    /// Whether a model keeps its cache where the effort changes: one of those that are listed, or a later minor version of one.
     pub fn keeps_cache_over_efforts(&self, model: &str) -> bool {
-        self.efforts_share_cache.contains(&model_id::normalise(model))
+        let model = model_id::normalise(model);
+        let is_later = |listed: &String| {
+            let (model, listed) = (model_id::minor_version(&model), model_id::minor_version(listed));
+            model.zip(listed).is_some_and(|((of, minor), (listed, first))| of == listed && minor >= first)
+        };
+        self.efforts_share_cache.iter().any(|listed| *listed == model || is_later(listed))
     }
 
     /// The kind of an agent that the client runs for itself, told by how its id begins.
