@@ -903,6 +903,26 @@ fn an_hour_behind_a_gateway_is_told_with_what_it_takes() {
     }
 }
 
+/// Such an address may stand in the file of a project alone.
+#[test]
+fn a_gateway_of_a_project_is_one_too() {
+    for (address, is_told) in [("https://gw.example.org", true), ("https://api.anthropic.com", false)] {
+        let home = Home::new();
+        let cwd = home.path("other").to_str().unwrap().to_owned();
+        told(&home, &Kind { pause: 900, cwd, ..Kind::default() });
+        home.write("other/.claude/settings.json", format!("{{\"env\": {{\"ANTHROPIC_BASE_URL\": \"{address}\"}}}}"));
+        let words =
+            "is another address in some projects: 1h acts there only if that gateway passes `anthropic-beta` on";
+        let found = finding(&home, "S1", "cache lifetime, main threads", &[]);
+        let counts = found["evidence"]["counts"].as_str().unwrap();
+        assert_eq!((&found["verdict"], counts.contains(words)), (&json!("propose"), is_told), "{found:#}");
+        let page = home.json(&["report"]);
+        let found = page["findings"].as_array().unwrap().iter().find(|found| found["id"] == "cache_lifetime_long");
+        let advice = found.unwrap()["advice"].as_str().unwrap();
+        assert_eq!(advice.contains(words), is_told, "{advice}");
+    }
+}
+
 /// What writing to the cache costs of a model without a price, nobody knows.
 #[test]
 fn nothing_is_promised_of_models_without_a_price() {

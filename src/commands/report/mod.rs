@@ -179,13 +179,14 @@ fn settle(
         let beside = &thresholds.old_versions.beside;
         findings.iter_mut().filter(is_repaired).for_each(|finding| finding.advice.clone_from(beside));
     }
-    let gateway = layers.as_ref().map(|layers| claude::behind_gateway(layers, &input.data)).transpose()?.flatten();
-    if let Some(words) = gateway {
-        let asks =
-            |finding: &&mut BillFinding| finding.sets.iter().chain(&finding.part_sets).any(|set| set.value == "1h");
-        findings.iter_mut().filter(asks).for_each(|finding| finding.advice += &format!(" ({words})"));
-    }
     page.findings = findings;
+    let asks = |finding: &BillFinding| finding.sets.iter().chain(&finding.part_sets).any(|set| set.value == "1h");
+    let Some(layers) = layers.filter(|_| page.findings.iter().any(asks)) else { return Ok(()) };
+    let within = standing::places(page, input, context).into_values();
+    if let Some(words) = claude::behind_gateway(&layers, within, &input.data)? {
+        let asking = page.findings.iter_mut().filter(|finding| asks(finding));
+        asking.for_each(|finding| finding.advice += &format!(" ({words})"));
+    }
     Ok(())
 }
 

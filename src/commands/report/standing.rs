@@ -84,7 +84,7 @@ pub fn of(
 }
 
 /// Where settings are for each project of the page that is on this disk, if a finding is about settings.
-fn places(page: &Page, input: &Input, context: &Context<'_>) -> BTreeMap<String, ClaudePlaces> {
+pub fn places(page: &Page, input: &Input, context: &Context<'_>) -> BTreeMap<String, ClaudePlaces> {
     let is_asked =
         |finding: &BillFinding| finding.to_set.is_some() || !finding.spared_by.is_empty() || is_of_servers(finding);
     let asked: IdSet<Id> = match page.findings.iter().any(is_asked) {

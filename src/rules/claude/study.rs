@@ -2,7 +2,6 @@
 //! and the settings with it.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::PathBuf;
 
 use serde_json::{Map, Value};
 
@@ -79,13 +78,14 @@ impl SettingsStudy {
         let simulator = input.pool.install(|| workload.with_answers(&cache));
         let levers = Levers::load(&input.data)?;
         let standing = claude::standing(&layers, &levers)?;
-        let own = own(scope, places, (&layers, &levers), (&workload.timeline, input));
+        let within = within(scope, places, (&workload.timeline, input));
+        let own = own(&within, (&layers, &levers));
         let asking = Asking { simulator: &simulator, workload: &workload, input, projects, clients, own };
         let trials = asking.trials(&standing)?;
         let study = asking.study(&trials);
         let resampling = &workload.cells.resampling;
         let of_file = &journal.clone().about(&name_of(&layers.file.path));
-        let gateway = claude::behind_gateway(&layers, &input.data)?;
+        let gateway = claude::behind_gateway(&layers, within.into_values(), &input.data)?;
         let facts = SettingsFacts {
             gateway: gateway.as_deref(),
             study: &study,
@@ -181,14 +181,13 @@ fn with_proposed(layers: &SettingsLayers, findings: &[Finding]) -> Result<String
     layers.file.with(changes.iter().map(|(key, value)| (key, value)))
 }
 
-/// What projects decide themselves, where a file for all projects is asked about: those of the logs that are on this disk, and
-/// the current one.
-fn own(
+/// Where projects have files of their own, where a file for all projects is asked about: those of the logs that are on this disk,
+/// and the current one.
+fn within(
     scope: SettingsScope,
     places: &ClaudePlaces,
-    (layers, levers): (&SettingsLayers, &Levers),
     (timeline, input): (&Timeline, &Input),
-) -> BTreeMap<Id, Vec<LeverValue>> {
+) -> BTreeMap<Id, ClaudePlaces> {
     if scope != SettingsScope::User {
         return BTreeMap::new();
     }
@@ -196,12 +195,21 @@ fn own(
     let named = input.texts(known, IdSet::default()).into_iter();
     let here = named.filter_map(|(project, path)| Some((project, place_of_project(&path)?)));
     let current = places.project.iter().map(|path| (project_id(path), path.clone()));
-    let decided = |path: PathBuf| {
-        let files = SettingsLayers::of_project(&ClaudePlaces { project: Some(path), ..places.clone() })?;
+    let of = |(project, path)| (project, ClaudePlaces { project: Some(path), ..places.clone() });
+    here.chain(current).map(of).collect()
+}
+
+/// What they decide themselves.
+fn own(
+    within: &BTreeMap<Id, ClaudePlaces>,
+    (layers, levers): (&SettingsLayers, &Levers),
+) -> BTreeMap<Id, Vec<LeverValue>> {
+    let decided = |places: &ClaudePlaces| {
+        let files = SettingsLayers::of_project(places)?;
         // The client leaves a broken file out.
         claude::decided(&files.about_those_of(layers), levers, layers).ok()
     };
-    let own = here.chain(current).filter_map(|(project, path)| Some((project, decided(path)?)));
+    let own = within.iter().filter_map(|(project, places)| Some((*project, decided(places)?)));
     own.filter(|(_, settings)| !settings.is_empty()).collect()
 }
 

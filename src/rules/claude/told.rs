@@ -10,7 +10,7 @@ use crate::report::numbers::{counted, date};
 use crate::rules::RuleThresholds;
 use crate::rules::claude::judge::{NO_PRICE, hint, key_of};
 use crate::rules::claude::{ClaudeRule, SettingsFacts};
-use crate::settings::claude::layers::{SettingsLayers, says_no, taken_away};
+use crate::settings::claude::layers::{ClaudePlaces, SettingsLayers, says_no, taken_away};
 use crate::settings::claude::levers::Levers;
 use crate::settings::finding::{Evidence, Finding, Verdict};
 use crate::whatif::client::thresholds::known;
@@ -115,14 +115,28 @@ impl ToolSearch {
     }
 }
 
-/// What stands behind a lifetime of an hour where requests go through a gateway; none where they do not.
-pub fn behind_gateway(layers: &SettingsLayers, data: &Data) -> Result<Option<String>> {
+/// What stands behind a lifetime of an hour where requests go through a gateway, by these settings or by those of a project above
+/// them; none where they do not.
+pub fn behind_gateway(
+    layers: &SettingsLayers,
+    projects: impl IntoIterator<Item = ClaudePlaces>,
+    data: &Data,
+) -> Result<Option<String>> {
     let needs = RuleThresholds::of(S5.file, data)?.thresholds::<UnusedServers>()?.tool_search;
-    let words = format!(
-        "{} is another address: 1h acts there only if that gateway passes `anthropic-beta` on, and the Claude apps gateway has no 1h",
+    // A file of a project that cannot be read says nothing, as for the client.
+    let is_elsewhere_in = |places: ClaudePlaces| {
+        layers.in_project(&places).is_some_and(|there| needs.is_elsewhere(&there).unwrap_or_default())
+    };
+    let place = match () {
+        () if needs.is_elsewhere(layers)? => "",
+        () if projects.into_iter().any(is_elsewhere_in) => " in some projects",
+        () => return Ok(None),
+    };
+    Ok(Some(format!(
+        "{} is another address{place}: 1h acts there only if that gateway passes `anthropic-beta` on, and the Claude apps gateway \
+         has no 1h",
         needs.address
-    );
-    Ok(needs.is_elsewhere(layers)?.then_some(words))
+    )))
 }
 
 fn unused_servers(facts: &SettingsFacts<'_>, sheet: &RuleThresholds) -> Result<Vec<Finding>> {
