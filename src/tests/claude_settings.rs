@@ -880,6 +880,18 @@ fn what_is_set_and_does_not_act_is_not_done() {
         assert!(advice(&home, id, settings, Some(40)).ends_with(done));
         assert!(advice(&home, id, settings, None).ends_with(done));
     }
+    // So where a project sets something else: what its own sessions do is no sign.
+    let home = pausing("");
+    let cwd = home.path("other").to_str().unwrap().to_owned();
+    told(&home, &Kind { pause: 900, cwd, name: "t", day: 20, ..Kind::default() });
+    home.write("other/.claude/settings.json", "{\"promptCacheTtl\": \"5m\"}");
+    let early = advice(&home, "cache_lifetime_long", hour, Some(1));
+    let wins = "; in …/other promptCacheTtl is 5m, which wins there";
+    let does =
+        " already since 2026-01-03, but a session that began on 2026-01-15 writes for 5 minutes: it does not act there";
+    assert_eq!(early, format!("nothing to set: promptCacheTtl is 1h{does}{wins}"));
+    let late = advice(&home, "cache_lifetime_long", hour, Some(16));
+    assert_eq!(late, format!("nothing to set: promptCacheTtl is 1h already{wins}"));
     // The journal knows better than a file that was touched since.
     let home = pausing("");
     assert_eq!(home.run(&TUNE).exit, Exit::Done);

@@ -1,6 +1,6 @@
 //! What settings say already about what the page would have set: the user's own, and those of the projects that it is about.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
@@ -121,16 +121,17 @@ impl LeversOfClients<'_> {
     /// nobody knows whether the logs show it. None where it was set behind all that shows the finding.
     fn still(self, finding: &BillFinding, by: &[(&SettingsLayers, &Lever)]) -> Option<String> {
         let seen = finding.seen_last.as_ref()?;
+        let began = *seen.began.values().max()?;
         let since: Option<Millis> = by
             .iter()
             .map(|(layers, lever)| self.since(layers, lever))
             .try_fold(Millis::MIN, |last, at| Some(last.max(at?)));
         let Some(since) = since else { return Some("; these logs do not show it yet".to_owned()) };
         let words = || {
-            let (since, began, does) = (date(since), date(seen.began), &seen.does);
+            let (since, began, does) = (date(since), date(began), &seen.does);
             format!(" since {since}, but a session that began on {began} {does}: it does not act there")
         };
-        (seen.began > since).then(words)
+        (began > since).then(words)
     }
 
     /// Since when a lever is set at the latest: as the journal has it, else as old as its file is.
@@ -196,8 +197,12 @@ impl PageSettings<'_> {
         if let Some(stands) = self.decided_everywhere(finding, user.as_ref(), &apart)? {
             return Ok(Some(stands));
         }
+        let apart_from: BTreeSet<&String> = apart.iter().map(|(project, ..)| *project).collect();
         match apart.into_iter().next() {
-            Some((project, layers, there)) => self.beside(finding, user, (project, layers, there)),
+            // What the others show is no sign that the user's own value does not act.
+            Some((project, layers, there)) => {
+                self.beside((finding, &outside(finding, &apart_from)), user, (project, layers, there))
+            }
             None => Ok(user),
         }
     }
@@ -308,10 +313,11 @@ impl PageSettings<'_> {
         })
     }
 
-    /// What is told of the user's settings where something else holds in a project.
+    /// What is told of the user's settings where something else holds in a project; `elsewhere` is the finding as the projects show it
+    /// in which nothing else holds.
     fn beside(
         &self,
-        finding: &BillFinding,
+        (finding, elsewhere): (&BillFinding, &BillFinding),
         user: Option<StandingSetting>,
         (project, layers, there): (&str, &SettingsLayers, Option<StandingSetting>),
     ) -> Result<Option<StandingSetting>> {
@@ -322,7 +328,12 @@ impl PageSettings<'_> {
             (Some(Same { .. }), None) if !finding.spared_by.is_empty() => None,
             (Some(Same { words: set, .. }), Some(Off { words, .. } | Other(words))) => {
                 let words = in_force(finding, layers, self.levers)?.unwrap_or(words);
-                Some(Off { words: format!("{set} already; in {name} {words}, which wins there"), is_own: false })
+                let state = match one(elsewhere, &self.user, self.clients(finding))? {
+                    Some(Same { update: Some(update), .. }) => format!(", but {update}"),
+                    Some(Same { still: Some(still), .. }) => still,
+                    _ => String::new(),
+                };
+                Some(Off { words: format!("{set} already{state}; in {name} {words}, which wins there"), is_own: false })
             }
             // What stands in the way everywhere does so there.
             (user @ Some(Off { .. }), Some(Off { .. })) => user,
@@ -337,6 +348,13 @@ impl PageSettings<'_> {
             (user, _) => user,
         })
     }
+}
+
+/// A finding as the sessions of other projects than these show it.
+fn outside(finding: &BillFinding, projects: &BTreeSet<&String>) -> BillFinding {
+    let mut finding = finding.clone();
+    finding.seen_last.iter_mut().for_each(|seen| seen.began.retain(|project, _| !projects.contains(project)));
+    finding
 }
 
 /// How a project starts or reaches a server, as far as its `.mcp.json` says so.

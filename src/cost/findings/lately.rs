@@ -13,11 +13,11 @@ use crate::logs::trace::Millis;
 use crate::report::numbers::thousands;
 use crate::whatif::prompt_cache::params::CacheLifetime;
 
-/// The last session that shows a finding.
+/// The last sessions that show a finding.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct SeenLast {
-    /// When it began.
-    pub began: Millis,
+    /// When the last one of each project began.
+    pub began: BTreeMap<String, Millis>,
     /// What it does, so that what is to be set did not act in it.
     pub does: String,
 }
@@ -81,7 +81,7 @@ fn counted(case: &Case, inside: &[(u32, Sym)]) -> impl Iterator<Item = u32> {
     inside.iter().filter(count).map(|(session, _)| *session)
 }
 
-/// The last session that shows that what a finding would have set does not act; none if none does.
+/// The last sessions that show that what a finding would have set does not act; none if none does.
 pub fn seen_last(evidence: &BillEvidence<'_>, case: &Case, inside: &[(u32, Sym)]) -> Option<SeenLast> {
     let thresholds = evidence.thresholds;
     let lifetime = thresholds.lifetime.iter().find(|one| one.id == case.id).map(|one| (one.of, one.value));
@@ -103,8 +103,12 @@ pub fn seen_last(evidence: &BillEvidence<'_>, case: &Case, inside: &[(u32, Sym)]
     } else {
         (counted(case, inside).collect(), "goes on as before".to_owned())
     };
-    let began = |session: u32| evidence.workload.timeline.sessions[session as usize].ts_first;
-    Some(SeenLast { began: sessions.into_iter().map(began).max()?, does })
+    let mut began: BTreeMap<String, Millis> = BTreeMap::new();
+    for session in sessions.iter().map(|&session| &evidence.workload.timeline.sessions[session as usize]) {
+        let last = began.entry(session.project.to_string()).or_insert(session.ts_first);
+        *last = session.ts_first.max(*last);
+    }
+    Some(SeenLast { began, does })
 }
 
 /// Sessions of which some threads write most of what they write to the cache for another lifetime.
