@@ -38,6 +38,8 @@ pub struct SessionRequest {
     pub human: bool,
     /// Why the cache was missed, if it was.
     pub miss: Option<Cause>,
+    /// Whether the cache had expired at that miss as well, whatever its first cause.
+    pub expired: bool,
     /// What the miss cost beyond reading the same tokens from the cache.
     pub miss_cost: Cost,
 }
@@ -138,6 +140,7 @@ pub fn of_chain<'b>(
                 compacted: request.marks.has(Marks::COMPACTION),
                 human: bill.timeline.was_prompted(request),
                 miss: miss.map(|miss| miss.cause),
+                expired: miss.is_some_and(|miss| miss.expired),
                 miss_cost: miss.map_or_else(Cost::default, |miss| miss.sum.cost_lost),
             }
         },

@@ -9,6 +9,7 @@ use crate::cost::tables::{dollars, percent_of};
 use crate::logs::trace::{Millis, NO_TIME};
 use crate::report::numbers::{counted, lasting, thousands};
 use crate::report::table::{Table, TableBuilder};
+use crate::whatif::prompt_cache::outcome::Cause;
 use crate::whatif::sim::cost::Cost;
 
 /// Columns of the drawing at most, those before it, and its lines.
@@ -76,7 +77,11 @@ pub fn dearest(found: &SessionCost, count: usize) -> Vec<&SessionRequest> {
 /// What happened before a request, in words.
 fn occasion(moment: &SessionRequest) -> String {
     let lost = moment.miss_cost.usd().map_or_else(String::new, |_| format!(" ({} lost)", dollars(&moment.miss_cost)));
-    let miss = moment.miss.map(|cause| format!("cache miss: {}{lost}", cause.words()));
+    let words = |cause: Cause| match moment.expired && cause != Cause::TtlExpiry {
+        true => format!("{}, and it had expired", cause.words()),
+        false => cause.words().to_owned(),
+    };
+    let miss = moment.miss.map(|cause| format!("cache miss: {}{lost}", words(cause)));
     let parts = [moment.compacted.then(|| "compacted".to_owned()), miss, moment.human.then(|| "prompt".to_owned())];
     parts.into_iter().flatten().collect::<Vec<_>>().join(", ")
 }

@@ -148,4 +148,6 @@ fn pauses_behind_which_the_model_changes_are_counted_as_expired() {
     assert_eq!(long["count"], 96, "{long:#}");
     let swaps = finding(&page, "miss_model_swap").unwrap_or_else(|| panic!("{page:#}"));
     assert_eq!(swaps["count"], 96, "{swaps:#}");
+    let session = home.run(&["session", "s-0"]).out;
+    assert!(session.contains("cache miss: model changed, and it had expired"), "{session}");
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::timeline_builder::Story;
+use super::timeline_builder::{MODEL, Story};
 use crate::base::data::Data;
 use crate::logs::timeline::requests::{Marks, SegmentCause, Timeline, Trigger};
 use crate::logs::trace::{NO_TIME, Usage};
@@ -243,6 +243,10 @@ fn what_expired_behind_a_request_that_read_nothing_is_a_break_whatever_else_happ
     };
     assert_eq!(found("claude-sonnet-5", 600), [(Cause::ModelSwap, true, 20_000)]);
     assert_eq!(found("claude-sonnet-5", 20), [(Cause::ModelSwap, false, 20_000)]);
+    // What a simulation would still find in its slack was lost here.
+    for seconds in [305, 600] {
+        assert_eq!(found(MODEL, seconds), [(Cause::TtlExpiry, true, 20_000)], "{seconds}");
+    }
     let same = found("claude-opus-4-6", 600);
     assert_eq!(same.iter().map(|(_, expired, again)| (*expired, *again)).collect::<Vec<_>>(), [(true, 20_000)]);
 }

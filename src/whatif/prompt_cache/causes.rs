@@ -29,16 +29,16 @@ pub fn of(simulator: &Simulator<'_>, before: u32, index: u32) -> Option<Cause> {
     (cause == Cause::TtlExpiry || is_drop() || stays(simulator, before, index)).then_some(cause)
 }
 
-/// Whether more time passed between two requests than the cache lives.
+/// Whether more time passed between two requests than the cache lives. The slack of the simulation is no part of it: what was lost
+/// right behind the lifetime has expired.
 pub fn has_expired(simulator: &Simulator<'_>, before: u32, index: u32) -> bool {
     let class = simulator.priors[before as usize].class;
     let [before, request] = [before, index].map(|request| simulator.timeline.request(request));
-    let slack = i64::from(simulator.cache_rules.params.slack_s) * 1_000;
     let idle = match before.chain == request.chain {
         true => simulator.priors[index as usize].idle,
         false => request.start.saturating_sub(before.end),
     };
-    idle > class.millis() + slack
+    idle > class.millis()
 }
 
 /// What stood in the log before a request: the first that fits.
