@@ -234,6 +234,12 @@ fn what_is_to_be_set_for_one_project_is_held_against_what_is_set() {
         assert!(advice().starts_with(begins), "{file} {text}: {}", advice());
         fs::remove_file(home.path(file)).unwrap();
     }
+    // What was set there and taken back is not advised as if it were new.
+    assert_eq!(home.run(&["tune", "claude-settings", "--scope", "project"]).exit, Exit::Done);
+    assert_eq!(advice(), "promptCacheTtl is 1h already: done; what is shown here happened without it");
+    assert_eq!(home.run(&["tune", "undo"]).exit, Exit::Done);
+    assert!(advice().starts_with("promptCacheTtl \"1h\" was taken back on "), "{}", advice());
+    fs::remove_file(home.path(".config/devboy/tuning-journal.jsonl")).unwrap();
     // A client of the other project does not read the file of this one.
     told(&home, &Kind { cwd: other, name: "u", sessions: 1, version: "2.1.200", day: 24, ..Kind::default() });
     assert!(advice().starts_with("in .claude/settings.json of …/work set \"promptCacheTtl\": \"1h\""), "{}", advice());

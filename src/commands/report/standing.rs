@@ -292,21 +292,23 @@ impl PageSettings<'_> {
         })
     }
 
-    /// That a finding about all projects would have set what was set before and taken back; none if it was not, or is no longer
-    /// as it was before. What clients in use have to be updated for was never written.
+    /// That a finding would have set what was set before and taken back, in the file of its project or of all; none if it was
+    /// not, or is no longer as it was before. What clients in use have to be updated for was never written.
     fn taken_back(&self, finding: &BillFinding) -> Option<StandingSetting> {
         if finding.update.is_some() {
             return None;
         }
-        let asked = sets(finding).iter().filter(|_| finding.project().is_none() && finding.spared_by.is_empty());
+        let own = finding.project().map(|project| self.user.below_project(self.places.get(project)?));
+        let layers = own.as_ref().map_or(Some(&self.user), Option::as_ref)?;
+        let asked = sets(finding).iter().filter(|_| finding.spared_by.is_empty());
         let levers = asked.filter_map(|set| self.levers.named(&set.lever));
         // Also by the name that the lever has for other clients.
         let mut keys = levers.flat_map(|lever| {
             keys(finding, lever).into_iter().chain(self.levers.deciding(lever).filter_map(|one| one.key(None)))
         });
-        let journal = self.journal.clone().about(&name_of(&self.user.file.path));
+        let journal = self.journal.clone().about(&name_of(&layers.file.path));
         keys.find_map(|key| {
-            let now = self.user.value(&key).ok()?.as_ref().map(Value::to_string);
+            let now = layers.value(&key).ok()?.as_ref().map(Value::to_string);
             let undo = journal.taken_back(&key.to_string(), now.as_deref())?;
             let value = undo.taken_back_value(&key.to_string());
             Some(StandingSetting::TakenBack(format!("{value} {}", undo.taken_back_words())))
