@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use crate::base::damage::Reason;
 use crate::base::data::Data;
 use crate::base::error::Result;
+use crate::base::key_path::KeyPath;
 use crate::base::numbers::DAY_MS;
 use crate::base::unpack::Packing;
 use crate::base::visible::Shown as _;
@@ -275,8 +276,14 @@ fn client_settings(args: &Args, context: &Context<'_>) -> Vec<ExaminedLine> {
     }
 }
 
-/// Settings that stand twice, or have a value that the client is not known to take.
+/// Settings that stand twice, or have a value that the client is not known to take; of variables it is known to take texts.
 fn odd_settings(file: &ClaudeFile, levers: &Levers) -> BTreeSet<String> {
+    let env = file.get(&KeyPath::from(["env"])).ok().flatten();
+    let variables = env.as_ref().and_then(Value::as_object).into_iter().flatten();
+    let no_text = variables.filter(|(_, value)| !value.is_string()).map(|(name, _)| {
+        let path = file.path.shown();
+        format!("{path}: {name} in \"env\" is no text; Claude Code is known to take texts there, and may leave out the whole file")
+    });
     let odd = |lever: &Lever| match file.get(&lever.key(None)?) {
         Err(error) => Some(error.message),
         Ok(value) => {
@@ -286,7 +293,7 @@ fn odd_settings(file: &ClaudeFile, levers: &Levers) -> BTreeSet<String> {
         }
     };
     // Several may stand in a table that stands twice.
-    levers.all().filter_map(odd).collect()
+    levers.all().filter_map(odd).chain(no_text).collect()
 }
 
 /// Where the live pipeline may have recorded, and what is there.
@@ -359,7 +366,8 @@ fn reach(args: &Args, start: Millis, context: &Context<'_>, words: &Vocabulary, 
         cleanup_days(args, context).map_or((words.retention_days, "its default"), |kept| (kept, "its settings"));
     let told = format!("records of {}; Claude Code keeps logs {keeps} days ({origin})", days(first, last));
     if last > context.now_ms.saturating_add(DAY_MS) {
-        let ahead = format!("{told}. The last of them are dated in the future: the clock was wrong there, or is wrong now");
+        let ahead =
+            format!("{told}. The last of them are dated in the future: the clock was wrong there, or is wrong now");
         return line("warn", ahead);
     }
     // Logs that are younger than what is kept begin where Claude Code was first used: nothing is gone.

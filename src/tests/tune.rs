@@ -683,6 +683,7 @@ fn doctor_says_which_settings_the_client_is_not_known_to_take() {
         ),
         ("{\"promptCacheTtl\": \"2h\"}", "promptCacheTtl is \"2h\"; Claude Code is known to take 5m or 1h"),
         ("{\"env\": {\"MAX_MCP_OUTPUT_TOKENS\": \"all\"}}", "MAX_MCP_OUTPUT_TOKENS is \"all\"; "),
+        ("{\"env\": {\"MAX_MCP_OUTPUT_TOKENS\": 9000}}", "MAX_MCP_OUTPUT_TOKENS in \"env\" is no text; "),
         (twice, "settings.json:2:2: `autoCompactWindow` stands a second time"),
     ] {
         let out = told(settings);
