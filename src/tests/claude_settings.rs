@@ -483,6 +483,14 @@ pub(super) fn pausing(settings: &str) -> Home {
     home
 }
 
+/// To the client it is as if it were not there.
+#[test]
+fn a_null_sets_nothing_and_is_told_as_nothing() {
+    let home = pausing("{\"promptCacheTtl\": null}");
+    let out = home.run(&[&TUNE[..], &["--dry-run"]].concat()).out;
+    assert!(out.contains("# S1 promptCacheTtl: \"1h\"\n"), "{out}");
+}
+
 #[test]
 fn what_was_taken_back_is_not_proposed_again_until_somebody_asks_for_it() {
     let home = pausing("");

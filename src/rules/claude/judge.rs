@@ -212,7 +212,9 @@ pub fn judge(facts: &SettingsFacts<'_>, sheet: &RuleThresholds, question: &Quest
         evidence.counts += &format!("; {words}");
     }
     evidence.threshold = Some(sheet.cite("of_bill_percent_min"));
-    let verdict = Verdict::Propose(Delta { key, from: from.as_ref().map(as_toml), to: as_toml(&to) });
+    // A null sets nothing.
+    let from = from.filter(|from| !from.is_null()).as_ref().map(as_toml);
+    let verdict = Verdict::Propose(Delta { key, from, to: as_toml(&to) });
     Ok(finding(verdict, Some(told), evidence))
 }
 
