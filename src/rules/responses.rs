@@ -11,7 +11,7 @@ use crate::base::backtest::{BacktestNumbers, PromiseCoverage};
 use crate::base::data::Data;
 use crate::base::error::Result;
 use crate::base::names::Sym;
-use crate::base::numbers::percent;
+use crate::base::numbers::{percent, thousands};
 use crate::base::pseudonyms::{Pseudonyms, is_pseudonym};
 use crate::base::stats::SessionUse;
 use crate::frames::fingerprint::{Fingerprint, Observed, ToolCosts};
@@ -310,7 +310,7 @@ pub fn scaled(events: u64, calls: f64, counts: &str) -> String {
     if calls == events as f64 {
         return counts.to_owned();
     }
-    format!("{events} events that stand for {calls:.1} responses\n{counts}")
+    format!("{} events that stand for {calls:.1} responses\n{counts}", thousands(events))
 }
 
 /// The share that is judged by, where a part of the events was recorded: what they stand for beyond themselves, and the

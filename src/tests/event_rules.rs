@@ -262,6 +262,8 @@ fn a_sample_counts_for_what_it_stands_for_and_says_so() {
     let evidence = &findings[0].evidence;
     assert!(evidence.counts.starts_with("8 events that stand for 20.0 responses\n"), "{}", evidence.counts);
     assert!(evidence.counts.contains("50.0 % or more repeat"), "{}", evidence.counts);
+    let many = crate::rules::responses::scaled(12_345, 20_000.0, "");
+    assert!(many.starts_with("12,345 events that stand for "), "{many}");
     assert_eq!((evidence.n, evidence.share.unwrap().k, evidence.share.unwrap().n), (8, 4, 8));
     // The weights decide, not the events: 10 of 40 responses are between the thresholds, 4 of 8 events are not.
     let uneven = Fingerprint { calls: 40.0, repeats: 10.0, ..endpoint(8, 4) };
