@@ -53,7 +53,8 @@ enum Command {
 
 /// The command line as clap knows it, for completions and the manual page.
 pub fn command() -> clap::Command {
-    <Cli as clap::CommandFactory>::command().mut_subcommand("replay", replay::hide_old_spellings)
+    let command = <Cli as clap::CommandFactory>::command().mut_subcommand("replay", replay::hide_old_spellings);
+    command.mut_subcommand("tune", tune::hide_forms)
 }
 
 /// Runs one command line. Everything it prints goes through `context`.

@@ -235,6 +235,14 @@ fn the_command_line_is_well_formed_and_prints_its_manual() {
 }
 
 #[test]
+fn help_names_no_form_that_is_refused() {
+    let home = Home::new();
+    let has_json = |asked: &[&str]| home.run(&[asked, &["--help"]].concat()).out.contains("--json");
+    assert!(!has_json(&["tune"]) && has_json(&["tune", "show"]) && has_json(&["cost"]));
+    assert_eq!(home.run(&["tune", "--json"]).exit, Exit::Usage);
+}
+
+#[test]
 fn help_is_a_command_too() {
     let home = Home::new();
     for words in [&[][..], &["tune"], &["tune", "rules"], &["what-if"], &["help"]] {

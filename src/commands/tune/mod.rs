@@ -63,6 +63,11 @@ enum Command {
     Rules(rules::Args),
 }
 
+/// Without a subcommand there is text alone: the help names no other form.
+pub fn hide_forms(command: clap::Command) -> clap::Command {
+    command.mut_arg("format", |flag| flag.hide(true)).mut_arg("json", |flag| flag.hide(true))
+}
+
 /// Runs a subcommand; without one everything that concerns this machine, one target after the other.
 pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     let Some(command) = &args.command else { return both(args, context) };
