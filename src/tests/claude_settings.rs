@@ -1221,6 +1221,10 @@ fn tune_alone_does_what_concerns_this_machine() {
     assert_eq!(outcome.exit, Exit::Done, "{}", outcome.err);
     assert!(outcome.out.contains("Pipeline: nothing reads a configuration here"), "{}", outcome.out);
     assert!(home.path(".claude/settings.json").exists() && !home.config().exists());
+    let logs = home.logs().display().to_string();
+    let named = home.run(&["tune", "--dry-run", "--input-dir", &logs, "-p", "home"]).out;
+    let makes = format!("`devboy tune from-claude-logs --input-dir {logs} --project home` makes one");
+    assert!(named.contains(&makes), "{named}");
     let home = pausing("");
     home.write(".config/devboy/pipeline_config.toml", "schema_version = 4\n");
     let outcome = home.run(&["tune", "--check"]);

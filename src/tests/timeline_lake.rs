@@ -147,6 +147,10 @@ fn a_log_that_was_deleted_before_anybody_asked_is_told_of() {
     let (timeline, notes) = ask(&home, &[], "");
     assert!(timeline.requests.is_empty());
     assert!(notes.iter().any(|note| note.contains("the requests of 1 deleted log are missing")), "{notes:?}");
+    // What it says to do is about the same logs.
+    let logs = home.logs().display().to_string();
+    let named = home.json(&["cost", "--allow-empty", "--input-dir", &logs])["inputs"]["notes"].to_string();
+    assert!(named.contains(&format!("`devboy ingest --input-dir {logs}` reads them")), "{named}");
     home.json(&["doctor", "--reconcile"]);
 }
 

@@ -116,9 +116,11 @@ fn pipeline(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
         let args = from_claude_logs::Args { write, asked: args.asked.clone(), ..from_claude_logs::Args::default() };
         return from_claude_logs::run(&args, context);
     }
-    let place = path.shown();
+    let (place, logs) = (path.shown(), args.asked.same_logs(None, None, args.asked.output.is_shared()));
+    let makes = format!("devboy tune from-claude-logs {logs}");
     let told = format!(
-        "Pipeline: nothing reads a configuration here: no telemetry, and no {place}; `devboy tune from-claude-logs` makes one."
+        "Pipeline: nothing reads a configuration here: no telemetry, and no {place}; `{}` makes one.",
+        makes.trim_end()
     );
     writing::tell_first(&args.asked.output, &told, false, context)?;
     Ok(Exit::Done)

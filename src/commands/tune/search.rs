@@ -184,9 +184,13 @@ fn show(
         table.write(context.out, form, context.width)?;
     }
     if !of_client.is_empty() {
-        let heading = "Claude Code's own settings: change of the simulated cost at the best value, beside what is set (`devboy tune \
-                       claude-settings` writes what pays clearly, and with --explain says why it holds the rest)";
-        writeln!(context.out, "\n{}\n", form.sentence(heading))?;
+        let writes = format!("devboy tune claude-settings {}", args.asked.places(args.asked.output.is_shared()));
+        let heading = format!(
+            "Claude Code's own settings: change of the simulated cost at the best value, beside what is set (`{}` writes what pays \
+             clearly, and with --explain says why it holds the rest)",
+            writes.trim_end()
+        );
+        writeln!(context.out, "\n{}\n", form.sentence(&heading))?;
         claude::table(of_client).write(context.out, form, context.width)?;
     }
     // In Markdown what follows is a table, else something only if there is a change.

@@ -296,7 +296,9 @@ impl Input {
         }
         if cut > 0 {
             let logs = numbers::counted(cut, "deleted log");
-            let why = "of what they had grown by, only tool calls were read (`devboy ingest` reads both)";
+            let places = self.named_places();
+            let why =
+                format!("of what they had grown by, only tool calls were read (`devboy ingest{places}` reads both)");
             self.note([format!("the last requests of {logs} are missing: {why}")]);
         }
         known
@@ -348,9 +350,11 @@ impl Input {
         }
         if !gone.is_empty() {
             let logs = numbers::counted(gone.len() as u64, "deleted log");
-            let why =
-                "they were not read before the logs were deleted (`devboy ingest` reads them), or the lake lost them";
-            self.note([format!("the requests of {logs} are missing: {why}")]);
+            let places = self.named_places();
+            self.note([format!(
+                "the requests of {logs} are missing: they were not read before the logs were deleted (`devboy ingest{places}` reads \
+                 them), or the lake lost them"
+            )]);
         }
         self.leave_out(unreadable);
         self.without_timeline.extend(gone);
