@@ -1266,6 +1266,16 @@ fn what_a_hook_could_save_is_told_in_money_and_too_little_does_not_pay() {
     assert_eq!(refused.exit, Exit::Usage, "a flag of which nothing would come: {}", refused.err);
 }
 
+#[test]
+fn what_a_place_saves_has_to_be_more_than_the_simulation_is_off_the_bill() {
+    let why_not = |saved: f64, error: f64| crate::whatif::pipeline::replayed::why_not(saved, error, 2.0);
+    assert_eq!(why_not(0.03, 0.01), None);
+    assert!(
+        why_not(0.03, 0.04).unwrap().starts_with("no more than the simulation is off the bill, so it is not clear")
+    );
+    assert!(why_not(0.01, 0.04).unwrap().starts_with("less than 2 % of the bill"));
+}
+
 /// Everything that the page of facts about Claude Code names as something that can be set.
 const NAMED: &[&str] = &[
     "promptCacheTtl",

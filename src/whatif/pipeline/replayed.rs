@@ -171,9 +171,10 @@ impl Worth {
         self.sent.map(|sent| -self.bill.change_to(&sent).unwrap_or_default())
     }
 
-    /// Whether it saves enough of the bill to be built.
-    fn is_worth_it(&self) -> bool {
-        self.saved().iter().any(|saved| 100.0 * saved >= self.worth_percent_min)
+    /// Why it does not save enough of the bill to be built; none if it does.
+    fn why_not(&self) -> Option<String> {
+        let [published, extended] = self.saved();
+        why_not(published.max(extended), self.error, self.worth_percent_min)
     }
 
     /// One or two lines for people.
@@ -183,10 +184,7 @@ impl Worth {
             .bill
             .usd()
             .map_or_else(String::new, |money| format!(" (as simulated, output estimated: {})", usd(money)));
-        let verdict = match self.is_worth_it() {
-            true => String::new(),
-            false => format!("; less than {} % of the bill, so it does not pay to build one", self.worth_percent_min),
-        };
+        let verdict = self.why_not().map_or_else(String::new, |why| format!("; {why}"));
         format!(
             "In money: {} could save {published} of the bill{usd} with the published formats, {extended} with the extended \
              ones [replayed under the simulated prompt cache, which is {} off the bill]{verdict}.",
@@ -204,8 +202,21 @@ impl Worth {
             "saved_of_bill": { "published": published, "extended": extended },
             "error_of_bill": self.error,
             "worth_percent_min": self.worth_percent_min,
-            "is_worth_it": self.is_worth_it(),
+            "is_worth_it": self.why_not().is_none(),
         })
+    }
+}
+
+/// Why such a share of the bill is not enough to build what saves it, by a simulation that is so much off the bill; none if it is.
+pub fn why_not(saved: f64, error: f64, worth_percent_min: f64) -> Option<String> {
+    match () {
+        () if 100.0 * saved < worth_percent_min => {
+            Some(format!("less than {worth_percent_min} % of the bill, so it does not pay to build one"))
+        }
+        () if saved <= error => Some(
+            "no more than the simulation is off the bill, so it is not clear whether it pays to build one".to_owned(),
+        ),
+        () => None,
     }
 }
 
