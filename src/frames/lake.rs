@@ -447,7 +447,7 @@ impl Lake {
             return None;
         }
         let tables = row_tables().map(|_| self.new_table()).collect::<Option<Vec<_>>>()?;
-        NewRows::begin(tables, Arc::clone(&self.seal)).ok()
+        NewRows::begin(tables, Arc::clone(&self.seal), &self.dir).ok()
     }
 
     /// Takes facts of what is read now. None where there are many segments: then they are merged with what is read

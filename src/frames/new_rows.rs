@@ -1,6 +1,7 @@
 //! Rows and values go to disk while the first logs of a lake are read: they would be most of what is held until all are read.
 
 use std::collections::BTreeSet;
+use std::path::Path;
 use std::sync::Arc;
 
 use arrow_array::RecordBatch;
@@ -15,11 +16,20 @@ use crate::frames::{sealed, tables, values};
 use crate::logs::trace::FileRows;
 use crate::logs::values::ValueRows;
 
-/// Rows of all tables that wait at most: some groups of each, and little room.
+/// Rows of all tables that wait at most for a lake: some groups of each, and little room.
 #[cfg(not(test))]
-const ROWS_WAITING_MAX: usize = 24 * GROUP_ROWS;
+fn rows_waiting_max(_: &Path) -> usize {
+    24 * GROUP_ROWS
+}
 #[cfg(test)]
-const ROWS_WAITING_MAX: usize = 8;
+fn rows_waiting_max(lake: &Path) -> usize {
+    ROWS_WAITING.lock().ok().and_then(|known| known.get(lake).copied()).unwrap_or(8)
+}
+
+/// The same in tests, by lake; 8 for all others.
+#[cfg(test)]
+pub static ROWS_WAITING: std::sync::Mutex<std::collections::BTreeMap<std::path::PathBuf, usize>> =
+    std::sync::Mutex::new(std::collections::BTreeMap::new());
 
 /// What symbols in the rows mean, and what they mean in the values.
 pub type RowNames<'n> = (&'n Names, &'n Names);
@@ -30,6 +40,7 @@ pub struct NewRows {
     /// What waits for more, by number of the source, and how many rows that is.
     held: Vec<RowsOfSource>,
     held_rows: usize,
+    rows_waiting_max: usize,
     is_written: bool,
     written: WrittenRows,
 }
@@ -56,11 +67,12 @@ impl WrittenRows {
 }
 
 impl NewRows {
-    /// None so far; there is a table for each of [`row_tables`]. An error if the disk refuses even that: then nothing has to be
-    /// read again.
-    pub(super) fn begin(tables: Vec<NewTable>, seal: Arc<Seal>) -> Written<Self> {
+    /// None so far, for the lake of a directory; there is a table for each of [`row_tables`]. An error if the disk refuses even
+    /// that: then nothing has to be read again.
+    pub(super) fn begin(tables: Vec<NewTable>, seal: Arc<Seal>, lake: &Path) -> Written<Self> {
         let written = WrittenRows { tables, sources: Vec::new(), rows: 0, tools: BTreeSet::new() };
-        let mut begun = Self { seal, held: Vec::new(), held_rows: 0, is_written: false, written };
+        let rows_waiting_max = rows_waiting_max(lake);
+        let mut begun = Self { seal, held: Vec::new(), held_rows: 0, rows_waiting_max, is_written: false, written };
         let none = (&Names::default(), &Names::default());
         for (name, table) in row_tables().zip(&mut begun.written.tables) {
             if let Some(batch) = batch(name, &begun.held, none, 0) {
@@ -78,7 +90,7 @@ impl NewRows {
         written.tools.extend(tools_of(&rows));
         self.held_rows += row_count(&rows) as usize + values.lists.len().max(values.given.len());
         self.held.push((source, rows, values));
-        self.held_rows > ROWS_WAITING_MAX
+        self.held_rows > self.rows_waiting_max
     }
 
     /// Writes what waits, by all workers of the pool; whoever reads waits as well. An error if the disk refuses.

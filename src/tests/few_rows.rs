@@ -9,6 +9,7 @@ use crate::base::names::{Names, Sym};
 use crate::frames::few_rows::{FewRows, PARTED, StoredFile, whole};
 use crate::frames::input::{Input, RowCount};
 use crate::frames::lake::Lake;
+use crate::frames::new_rows::ROWS_WAITING;
 use crate::frames::tables::TABLES;
 use crate::logs::corpus::RowSource;
 use crate::logs::history::History;
@@ -127,6 +128,33 @@ fn renamed(mut history: History, from: &Names, to: &Names) -> History {
 
 proptest! {
     #![proptest_config(cases(24))]
+
+    #[test]
+    fn answers_are_the_same_however_many_rows_wait_before_they_are_written(folder in any_folder()) {
+        let logs = Home::new();
+        for (name, text) in texts(&folder) {
+            logs.write(&format!(".claude/projects/-p/{name}.jsonl"), text);
+        }
+        let calls = |source: &RowSource, calls: &[CallRow], names: &Names| {
+            let row = |row: &CallRow| (row.call, row.asked.map(|asked| names.text(asked.tool).to_owned()));
+            Some((source.key, calls.iter().map(row).collect::<Vec<_>>()))
+        };
+        // From each log by itself to none before all are read.
+        let answers = [1, 8, 64, 4_096].map(|rows| {
+            let home = Home::new();
+            ROWS_WAITING.lock().unwrap().insert(home.lake(), rows);
+            let mut opened = input(logs.logs().to_str().unwrap(), home.lake().to_str());
+            let (overview, sums, names) = opened.overview_seeing(&TotalSums::add).unwrap();
+            let stored = rows_of(&Lake::open(&home.lake()).unwrap());
+            ROWS_WAITING.lock().unwrap().remove(&home.lake());
+            ((overview, sums.finish(&names), opened.of_calls(&calls), stored), opened.named_history())
+        });
+        let (first, (history, names)) = &answers[0];
+        for (answer, (other, own)) in &answers {
+            prop_assert_eq!(answer, first);
+            prop_assert_eq!(&renamed(other.clone(), own, names), history);
+        }
+    }
 
     #[test]
     fn a_history_is_the_same_however_few_rows_are_read_at_once(
