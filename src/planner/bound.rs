@@ -2,6 +2,7 @@
 //! control: what a planner hits that fetches what the results of other sessions listed.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -116,38 +117,59 @@ impl BoundSearch<'_> {
 /// Values by link and project.
 type Pools = BTreeMap<(Sym, u16), BTreeMap<Option<Id>, OfferedPool>>;
 
-/// Values with their sessions, session by session.
+/// Values, session by session. Every value that was ever offered stands in two of them.
 #[derive(Debug, Default)]
 struct OfferedPool {
-    values: Vec<(u32, u64)>,
+    values: Vec<u64>,
+    /// The sessions that offered them, each with the place where its values end.
+    sessions: Vec<(u32, u32)>,
     /// By value: where the equal ones that follow it end.
-    run_ends: Vec<usize>,
+    run_ends: Vec<u32>,
 }
 
 impl OfferedPool {
-    fn settle(&mut self) {
-        self.values.sort_by_key(|(session, _)| *session);
-        self.run_ends = vec![self.values.len(); self.values.len()];
-        for at in (1..self.values.len()).rev() {
-            let is_same = self.values[at - 1].1 == self.values[at].1;
-            self.run_ends[at - 1] = if is_same { self.run_ends[at] } else { at };
+    /// Adds a value of the last session, or of one behind it.
+    fn add(&mut self, session: u32, value: u64) {
+        self.values.push(value);
+        let end = self.values.len() as u32;
+        match self.sessions.last_mut().filter(|(last, _)| *last == session) {
+            Some((_, known)) => *known = end,
+            None => self.sessions.push((session, end)),
         }
+    }
+
+    fn settle(&mut self) {
+        self.values.shrink_to_fit();
+        self.sessions.shrink_to_fit();
+        self.run_ends = vec![self.values.len() as u32; self.values.len()];
+        for at in (1..self.values.len()).rev() {
+            let is_same = self.values[at - 1] == self.values[at];
+            self.run_ends[at - 1] = if is_same { self.run_ends[at] } else { at as u32 };
+        }
+    }
+
+    /// Where the values of a session stand.
+    fn of_session(&self, session: u32) -> Range<usize> {
+        let place = self.sessions.partition_point(|(other, _)| *other < session);
+        let start = place.checked_sub(1).map_or(0, |before| self.sessions[before].1);
+        let own = self.sessions.get(place).filter(|(other, _)| *other == session);
+        start as usize..own.map_or(start, |(_, end)| *end) as usize
     }
 
     /// The first other value of another session from a place on that follows from the moment alone.
     fn pick(&self, moment: &Opportunity) -> Option<u64> {
-        let Self { values, run_ends } = self;
+        let Self { values, run_ends, .. } = self;
         let seed = [u64::from(moment.trigger), u64::from(moment.rank)].map(u64::to_le_bytes).concat();
         let mut at = (xxh3_64(&seed) % values.len().max(1) as u64) as usize;
-        let own_end = values.partition_point(|(session, _)| *session <= moment.session);
+        let own = self.of_session(moment.session);
         let mut passed = 0;
         while passed < values.len() {
             #[cfg(test)]
             crate::base::id::work::step();
             let end = match values[at] {
-                (session, _) if session == moment.session => own_end,
-                (_, value) if value == moment.value => run_ends[at],
-                (_, value) => return Some(value),
+                _ if own.contains(&at) => own.end,
+                value if value == moment.value => run_ends[at] as usize,
+                value => return Some(value),
             };
             passed += end - at;
             at = end % values.len();
@@ -156,7 +178,7 @@ impl OfferedPool {
     }
 }
 
-/// What an answer offered to a link: all that is kept of a moment here, since there may be more of them than calls.
+/// What an answer offered to a link: all that is kept of a moment here.
 pub struct OfferedValue {
     /// The tool that answered, and the number of the link among those of that tool.
     link: (Sym, u16),
@@ -164,8 +186,9 @@ pub struct OfferedValue {
     value: u64,
 }
 
-impl From<Opportunity> for OfferedValue {
-    fn from(Opportunity { from, link, session, value, .. }: Opportunity) -> Self {
+impl OfferedValue {
+    /// That of a moment.
+    pub fn of(&Opportunity { from, link, session, value, .. }: &Opportunity) -> Self {
         Self { link: (from, link), session, value }
     }
 }
@@ -179,13 +202,14 @@ pub struct OfferedValues {
 
 impl OfferedValues {
     /// Collects what the links were offered.
-    pub fn new(history: &History, offered: Vec<OfferedValue>) -> Self {
+    pub fn new(history: &History, mut offered: Vec<OfferedValue>) -> Self {
+        offered.sort_by_key(|value| value.session);
         let projects: Vec<Id> = history.sessions.iter().map(|session| session.project).collect();
         let mut pools = Pools::new();
         for OfferedValue { link, session, value } in offered {
             let pool = pools.entry(link).or_default();
             for project in [Some(projects[session as usize]), None] {
-                pool.entry(project).or_default().values.push((session, value));
+                pool.entry(project).or_default().add(session, value);
             }
         }
         pools.values_mut().flat_map(BTreeMap::values_mut).for_each(OfferedPool::settle);

@@ -4,10 +4,10 @@ use crate::base::bootstrap::interval;
 use crate::base::stats::TargetFigure::{AtLeast, AtMost};
 use crate::base::stats::{Share, TargetFigure};
 use crate::logs::history::Call;
-use crate::planner::bound::{OfferedValues, bound};
+use crate::planner::bound::{OfferedValue, OfferedValues, bound};
 use crate::planner::known_tools::KnownTools;
 use crate::planner::numbers::Targets;
-use crate::planner::opportunities::moments_as;
+use crate::planner::opportunities::moments;
 use crate::planner::prefetches::PrefetchTally;
 use crate::planner::report::{EdgeRow, HIT, Metric, PlannerArm, PlannerBacktest, PlannerReport};
 use crate::planner::selectivity::backtest::Learned;
@@ -47,14 +47,18 @@ pub fn report(stage: &PlannerStage, planners: &[Planner]) -> PlannerReport {
 
 fn arm(stage: &PlannerStage, planner: &Planner, known: &KnownTools<'_>, trained: &Trained) -> PlannerArm {
     let (told, enrichment) = (stage.told(), &stage.settings.enrichment);
-    let donors = OfferedValues::new(told.history, moments_as(told, known, &stage.numbers.judge));
     let ledgers = walk(stage, planner, known, trained, enrichment, None, None);
-    let control = sum(&walk(stage, planner, known, trained, enrichment, None, Some(&donors)));
     let whole = sum(&ledgers);
     let judged = || told.history.sessions.iter().zip(&ledgers).zip(&stage.judged).filter(|(_, judged)| **judged);
     let mut sessions: Vec<(String, PrefetchTally)> =
         judged().map(|((session, ledger), _)| (session.id.to_string()[..16].to_owned(), ledger.total)).collect();
     sessions.sort_by(|(a, _), (b, _)| a.cmp(b));
+    // Books by session and edge are as much as the values that the control needs.
+    drop(ledgers);
+    let offered = moments(told, known, &stage.numbers.judge, &|moment| Some(OfferedValue::of(&moment)));
+    let donors = OfferedValues::new(told.history, offered);
+    let mut control = PrefetchTally::default();
+    walk(stage, planner, known, trained, enrichment, None, Some(&donors)).iter().for_each(|of| control += &of.total);
     let name = |tool| known.names.text(tool).to_owned();
     let edges =
         whole.edges.iter().map(|((from, to), tally)| EdgeRow { from: name(*from), to: name(*to), tally: **tally });
@@ -65,7 +69,7 @@ fn arm(stage: &PlannerStage, planner: &Planner, known: &KnownTools<'_>, trained:
         name: planner.name.to_owned(),
         about: planner.about.to_owned(),
         total: whole.total,
-        control: control.total,
+        control,
         metrics: Vec::new(),
         edges,
         sessions,

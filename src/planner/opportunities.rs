@@ -71,19 +71,16 @@ pub trait Odds: Sync {
     fn of(&self, moment: &Opportunity) -> Option<f64>;
 }
 
-/// Every moment of a history, session by session in the order of the calls.
-pub fn moments(told: ToldHistory<'_>, known: &KnownTools<'_>, numbers: &JudgeNumbers) -> Vec<Opportunity> {
-    moments_as(told, known, numbers)
-}
-
-/// What is kept of every moment.
-pub fn moments_as<T: From<Opportunity> + Send>(
+/// What is kept of the moments of a history, session by session in the order of the calls. There may be more of them than
+/// calls, so that nobody keeps all of each.
+pub fn moments<T: Send>(
     told: ToldHistory<'_>,
     known: &KnownTools<'_>,
     numbers: &JudgeNumbers,
+    keep: &(dyn Fn(Opportunity) -> Option<T> + Sync),
 ) -> Vec<T> {
     let of = |context: &PlannerContext| {
-        OpportunityReader::new(told, known, numbers, context.session).moments(context).into_iter().map(T::from)
+        OpportunityReader::new(told, known, numbers, context.session).moments(context).into_iter().filter_map(keep)
     };
     let sessions =
         PlannerContext::each_session(told.history, &[], |contexts| contexts.flat_map(of).collect::<Vec<_>>());

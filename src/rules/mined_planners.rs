@@ -19,12 +19,11 @@ use crate::mine::sizes::SizesBySession;
 use crate::planner::bound::bound;
 use crate::planner::known_tools::KnownTools;
 use crate::planner::numbers::PlannerThresholds;
-use crate::planner::opportunities::moments;
 use crate::planner::prefetches::{PlannerLedger, PrefetchEdge, PrefetchEnd, PrefetchTally};
 use crate::planner::report::{PlannerArm, by_tool};
 use crate::planner::selectivity::backtest::{Learned, backtest};
 use crate::planner::selectivity::file::Selectivity;
-use crate::planner::selectivity::{Named, SHEET, SelectivityThresholds, examples};
+use crate::planner::selectivity::{SHEET, SelectivityThresholds, examples};
 use crate::planner::stage::{
     CONFIGURED, MINED, PUBLISHED, Planner, PlannerKind, PlannerStage, SELECTIVE, Trained, walk,
 };
@@ -118,8 +117,7 @@ fn coverage_of(stage: &PlannerStage, data: &Data, numbers: &BacktestNumbers) -> 
     let selectivity = data.read(SHEET, SelectivityThresholds::parse)?;
     let (told, PlannerThresholds { judge, targets, resampling, .. }) = (stage.told(), &stage.numbers);
     let known = KnownTools::new(&models, told, &stage.numbers);
-    let found = moments(told, &known, judge);
-    let examples = examples(&found, &Named::new(told, &known), &known);
+    let examples = examples(told, &known, judge);
     let mut order: Vec<usize> = (0..told.history.sessions.len()).collect();
     order.sort_by_key(|&session| (told.history.sessions[session].ts_first, told.history.sessions[session].id));
     let mut rank = vec![0; order.len()];
@@ -190,9 +188,9 @@ fn said_to<const N: usize>(
 fn selectivity(stage: &PlannerStage, models: &ValueModels, numbers: &SelectivityThresholds) -> Learned {
     let told = stage.told();
     let known = KnownTools::new(models, told, &stage.numbers);
-    let found = moments(told, &known, &stage.numbers.judge);
+    let examples = examples(told, &known, &stage.numbers.judge);
     let PlannerThresholds { targets, resampling, .. } = &stage.numbers;
-    Learned::new(&found, told, &known, &stage.split.trains, targets.hit_min, numbers, resampling)
+    Learned::new(&examples, &stage.split.trains, targets.hit_min, numbers, resampling)
 }
 
 /// Adds to the events of the logs what the planner of a configuration would have fetched and declined in the later

@@ -13,7 +13,7 @@ fn of(scene: &Scene, from: &str, to: &str) -> Vec<Opportunity> {
     let numbers = PlannerThresholds::shipped();
     let known = KnownTools::new(&models, scene.told(), numbers);
     let [from, to] = [from, to].map(|tool| known.names.find(tool).unwrap());
-    let all = moments(scene.told(), &known, &numbers.judge);
+    let all = moments(scene.told(), &known, &numbers.judge, &Some);
     all.into_iter().filter(|moment| moment.from == from && moment.to == to).collect()
 }
 

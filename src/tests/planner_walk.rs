@@ -9,11 +9,11 @@ use super::script::{Scene, Script, path};
 use crate::base::id::work;
 use crate::mine::projections::ToldHistory;
 use crate::mine::runnable::Runnable;
-use crate::planner::bound::{OfferedValues, bound};
+use crate::planner::bound::{OfferedValue, OfferedValues, bound};
 use crate::planner::contexts::{Latencies, PlannerSplit};
 use crate::planner::known_tools::KnownTools;
 use crate::planner::numbers::PlannerThresholds;
-use crate::planner::opportunities::{Odds, Opportunity, moments, moments_as};
+use crate::planner::opportunities::{Odds, Opportunity, moments};
 use crate::planner::prefetches::{Bound, DeclineReason, PlannerLedger, PrefetchEnd, PrefetchTally};
 use crate::planner::report::effectiveness;
 use crate::planner::value_models::ValueModels;
@@ -57,7 +57,8 @@ impl<'a> Replay<'a> {
         let (told, numbers) = (self.scene.told(), PlannerThresholds::shipped());
         let all = vec![true; self.scene.history.sessions.len()];
         let known = KnownTools::new(&self.models, told, numbers);
-        let donors = OfferedValues::new(told.history, moments_as(told, &known, &numbers.judge));
+        let offered = moments(told, &known, &numbers.judge, &|moment| Some(OfferedValue::of(&moment)));
+        let donors = OfferedValues::new(told.history, offered);
         let policy = JudgedPlanner {
             models: &self.models,
             known: &known,
@@ -612,7 +613,7 @@ fn a_part_of_the_sessions_tells_what_the_whole_tells_of_them() {
     let (models, numbers) = (scene.models(""), PlannerThresholds::shipped());
     let of = |told: ToldHistory<'_>, wanted: &[bool]| {
         let known = KnownTools::new(&models, told, numbers);
-        let found = moments(told, &known, &numbers.judge).into_iter();
+        let found = moments(told, &known, &numbers.judge, &Some).into_iter();
         let found = found.filter(|moment| wanted.is_empty() || wanted[moment.session as usize]);
         found.map(|moment| (moment.value, moment.rank, moment.outcome)).collect::<Vec<_>>()
     };

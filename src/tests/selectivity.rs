@@ -29,7 +29,7 @@ fn features(found: u32, list: ListKind) -> Features {
 }
 
 fn example(session: u32, trigger: u64, features: Features, exact: bool) -> JudgedCandidate {
-    JudgedCandidate { session, trigger, link: link("Glob"), features, exact, target: exact }
+    JudgedCandidate { session, trigger, link: link("Glob").into(), features, exact, target: exact }
 }
 
 /// A number of 0 … 1.

@@ -5,12 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::base::bootstrap::{Resampling, SessionTrials, interval};
 use crate::base::stats::Share;
-use crate::mine::projections::ToldHistory;
-use crate::planner::known_tools::KnownTools;
-use crate::planner::opportunities::Opportunity;
+use crate::planner::selectivity::SelectivityThresholds;
 use crate::planner::selectivity::file::Selectivity;
 use crate::planner::selectivity::table::{JudgedCandidate, LinkCounts};
-use crate::planner::selectivity::{Named, SelectivityThresholds, examples};
 
 /// What was learned and how it did.
 #[derive(Debug, Clone, PartialEq)]
@@ -113,18 +110,14 @@ pub struct Learned {
 impl Learned {
     /// Learns on the sessions marked in `trains` and judges on the rest.
     pub fn new(
-        moments: &[Opportunity],
-        told: ToldHistory<'_>,
-        known: &KnownTools<'_>,
+        examples: &[JudgedCandidate],
         trains: &[bool],
         target: f64,
         numbers: &SelectivityThresholds,
         resampling: &Resampling,
     ) -> Self {
-        let named = Named::new(told, known);
         let is_training = |session: u32| trains[session as usize];
-        let examples = examples(moments, &named, known);
-        Self { backtest: backtest(&examples, &is_training, target, numbers, resampling), target }
+        Self { backtest: backtest(examples, &is_training, target, numbers, resampling), target }
     }
 
     /// What a planner needs of it.

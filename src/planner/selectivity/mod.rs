@@ -9,15 +9,18 @@ pub mod backtest;
 pub mod file;
 pub mod table;
 
+use std::sync::Arc;
+
 use serde::Deserialize;
 
 use crate::base::data::fitting;
 use crate::base::error::{Error, Result};
-use crate::base::names::Names;
+use crate::base::names::{Names, Sym};
 use crate::logs::values::List;
 use crate::mine::projections::ToldHistory;
 use crate::planner::known_tools::KnownTools;
-use crate::planner::opportunities::{Odds, Opportunity, OpportunityEnd};
+use crate::planner::numbers::JudgeNumbers;
+use crate::planner::opportunities::{Odds, Opportunity, OpportunityEnd, moments};
 use crate::planner::selectivity::file::Selectivity;
 use crate::planner::selectivity::table::{Estimate, Feature, Features, FollowUpLink, JudgedCandidate, ListKind};
 
@@ -65,11 +68,11 @@ impl<'a> Named<'a> {
         Self { tools: &known.names, arguments: &told.values.names }
     }
 
-    fn link(&self, moment: &Opportunity) -> FollowUpLink {
+    fn link(&self, from: Sym, to: Sym, argument: Sym) -> FollowUpLink {
         FollowUpLink {
-            from: self.tools.text(moment.from).to_owned(),
-            to: self.tools.text(moment.to).to_owned(),
-            argument: self.arguments.text(moment.argument).to_owned(),
+            from: self.tools.text(from).to_owned(),
+            to: self.tools.text(to).to_owned(),
+            argument: self.arguments.text(argument).to_owned(),
         }
     }
 }
@@ -87,23 +90,29 @@ pub fn features(moment: &Opportunity) -> Features {
     Features { found: moment.found.into(), list, rank: moment.new_rank.into(), same_directory: moment.same_parent }
 }
 
-/// The moments that are candidates, as examples. What the context has read already is L0's business, a tool that may not
-/// be called ahead is nobody's, and of a list only as many values count as are projected.
-pub fn examples(moments: &[Opportunity], named: &Named<'_>, known: &KnownTools<'_>) -> Vec<JudgedCandidate> {
-    let is_candidate = |moment: &&Opportunity| {
+/// The moments of a history that are candidates, as examples. What the context has read already is L0's business, a tool
+/// that may not be called ahead is nobody's, and of a list only as many values count as are projected.
+pub fn examples(told: ToldHistory<'_>, known: &KnownTools<'_>, numbers: &JudgeNumbers) -> Vec<JudgedCandidate> {
+    let named = Named::new(told, known);
+    // There are few links, and very many candidates.
+    let links_of = |tool: Sym| -> Vec<Arc<FollowUpLink>> {
+        known.get(tool).links.iter().map(|link| Arc::new(named.link(tool, link.to, link.argument))).collect()
+    };
+    let links: Vec<_> = (0..known.names.texts().len() as u32).map(|tool| links_of(Sym(tool))).collect();
+    let is_candidate = |moment: &Opportunity| {
         let link = &known.get(moment.from).links[usize::from(moment.link)];
         let is_projected = !moment.already_read && usize::from(moment.new_rank) <= link.arguments_max;
         is_projected && known.get(moment.to).speculatable
     };
-    let example = |moment: &Opportunity| JudgedCandidate {
+    let example = |moment: Opportunity| JudgedCandidate {
         session: moment.session,
         trigger: moment.trigger.into(),
-        link: named.link(moment),
-        features: features(moment),
+        link: Arc::clone(&links[moment.from.0 as usize][usize::from(moment.link)]),
+        features: features(&moment),
         exact: moment.outcome == OpportunityEnd::Exact,
         target: moment.outcome >= OpportunityEnd::Target,
     };
-    moments.iter().filter(is_candidate).map(example).collect()
+    moments(told, known, numbers, &|moment| is_candidate(&moment).then(|| example(moment)))
 }
 
 /// Probabilities for the planner: that of the cell, or none at all below the threshold.
@@ -117,7 +126,11 @@ pub struct Selective<'a> {
 impl Selective<'_> {
     /// What is known of a moment.
     pub fn estimate(&self, moment: &Opportunity) -> Option<Estimate> {
-        self.learned.table.estimate(&self.named.link(moment), &features(moment), self.numbers)
+        self.learned.table.estimate(
+            &self.named.link(moment.from, moment.to, moment.argument),
+            &features(moment),
+            self.numbers,
+        )
     }
 }
 

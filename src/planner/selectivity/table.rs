@@ -4,6 +4,7 @@
 
 use std::collections::BTreeMap;
 use std::ops::SubAssign;
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
@@ -29,7 +30,7 @@ pub struct JudgedCandidate {
     pub session: u32,
     /// The answer that it came from, distinct over all sessions.
     pub trigger: u64,
-    pub link: FollowUpLink,
+    pub link: Arc<FollowUpLink>,
     pub features: Features,
     /// Whether exactly this call was made soon after.
     pub exact: bool,
@@ -99,7 +100,7 @@ impl LinkCounts {
     pub fn learn<'e>(examples: impl IntoIterator<Item = &'e JudgedCandidate>, numbers: &SelectivityThresholds) -> Self {
         let mut table = Self::default();
         for example in examples {
-            let cells = table.links.entry(example.link.clone()).or_default();
+            let cells = table.links.entry(FollowUpLink::clone(&example.link)).or_default();
             for cell in FeatureCell::finest(&example.features, numbers).outwards() {
                 *cells.entry(cell).or_default() += CandidateCounts::of(example);
             }
