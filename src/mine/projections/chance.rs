@@ -28,7 +28,8 @@ struct Frequencies {
 #[derive(Default)]
 struct OwnFrequencies {
     answers: IdMap<u32, u32>,
-    listing: IdMap<(u64, u32), u32>,
+    /// By value and session. A key of halves leaves no gap before the count.
+    listing: IdMap<((u32, u32), u32), u32>,
 }
 
 impl Donors {
@@ -55,7 +56,7 @@ impl Donors {
                 }
                 let own = donors.own.entry((row.tool, list.extractor)).or_default();
                 *own.answers.entry(session).or_default() += 1;
-                asked().for_each(|value| *own.listing.entry((value, session)).or_default() += 1);
+                asked().for_each(|value| *own.listing.entry((halves(value), session)).or_default() += 1);
             }
         }
         donors
@@ -75,13 +76,17 @@ impl Donors {
     }
 }
 
+fn halves(value: u64) -> (u32, u32) {
+    (value as u32, (value >> 32) as u32)
+}
+
 impl OwnFrequencies {
     fn answers_of(&self, session: u32) -> u64 {
         self.answers.get(&session).copied().unwrap_or_default().into()
     }
 
     fn listing_of(&self, value: u64, session: u32) -> u64 {
-        self.listing.get(&(value, session)).copied().unwrap_or_default().into()
+        self.listing.get(&(halves(value), session)).copied().unwrap_or_default().into()
     }
 }
 
