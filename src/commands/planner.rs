@@ -85,6 +85,8 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<()> {
     // Events are laid out of a history with its messages.
     let says = if args.emit_telemetry.is_some() { Input::find_values } else { PlannerStage::prepare };
     let mut input = args.asked.read_calls(tier, detail, says, context)?;
+    // The published planner is one of those that are compared.
+    input.find_taken();
     args.emit_telemetry.as_deref().map_or(Ok(()), |dir| input.expect_outside(dir))?;
     let until = args.planning.train_until.as_deref();
     let until = until.map(|text| window::end_of("--train-until", text, context.now_ms)).transpose()?;

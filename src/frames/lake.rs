@@ -268,8 +268,8 @@ impl Lake {
         Ok(files)
     }
 
-    /// The values of all live sources, by number.
-    pub fn load_values(&self, names: &mut Names) -> Result<BTreeMap<u32, ValueRows>, Trouble> {
+    /// The values of all live sources, by number; with those lists that only the published planner asks about, or without.
+    pub fn load_values(&self, names: &mut Names, with_taken: bool) -> Result<BTreeMap<u32, ValueRows>, Trouble> {
         let live = self.manifest.live();
         let mut files: BTreeMap<u32, ValueRows> = live.iter().map(|&number| (number, ValueRows::default())).collect();
         let mut of = |source: u32, add: &mut dyn FnMut(&mut ValueRows)| {
@@ -277,7 +277,9 @@ impl Lake {
                 add(file);
             }
         };
-        self.each_batch(&live, &values::TABLES, &mut |table, batch| values::read(table, batch, names, &mut of))?;
+        self.each_batch(&live, &values::TABLES, &mut |table, batch| {
+            values::read(table, batch, names, with_taken, &mut of)
+        })?;
         // Of a file that stands in several batches there is room for more.
         files.values_mut().for_each(ValueRows::shrink_to_fit);
         Ok(files)
@@ -603,7 +605,7 @@ impl Lake {
         let mut kept = BTreeMap::new();
         if is_merged {
             let live = next.live();
-            kept = self.load_values(&mut value_names)?;
+            kept = self.load_values(&mut value_names, true)?;
             kept.retain(|source, _| live.contains(source));
             next.segments.clear();
         }

@@ -36,8 +36,9 @@ pub fn batch(
     }
 }
 
-/// Adds the rows of a batch to the source that each belongs to; `of` gives none for sources that are dead.
-pub fn read(table: &str, batch: &RecordBatch, names: &mut Names, of: Of<'_>) -> ColumnResult<()> {
+/// Adds the rows of a batch to the source that each belongs to; `of` gives none for sources that are dead. Lists that only
+/// the published planner asks about are left out unless they are wanted.
+pub fn read(table: &str, batch: &RecordBatch, names: &mut Names, with_taken: bool, of: Of<'_>) -> ColumnResult<()> {
     let columns = &BatchColumns(batch);
     let sources = columns.u32("source")?;
     let mut end = 0;
@@ -51,20 +52,25 @@ pub fn read(table: &str, batch: &RecordBatch, names: &mut Names, of: Of<'_>) -> 
         return Ok(());
     }
     let values = columns.blobs("values")?;
-    let (mut lists, mut listed, mut starts) = (listed().rows(columns, names)?, Vec::new(), vec![0]);
+    let mut lists = listed().rows(columns, names)?;
+    // Up to which list and which value of those that stay each row goes.
+    let (mut kept, mut listed, mut ends) = (Vec::with_capacity(lists.len()), Vec::new(), vec![(0, 0)]);
     for (row, list) in lists.iter_mut().enumerate() {
         let odd = || ArrowError::SchemaError("column values holds something that is no list".to_owned());
         let values = values.value(row).chunks(VALUE_BYTES);
         list.kept = u16::try_from(values.len()).map_err(|_| odd())?;
+        let stays = with_taken || !list.is_taken();
         for value in values {
-            listed.push(unpack(value).ok_or_else(odd)?);
+            listed.extend(Some(unpack(value).ok_or_else(odd)?).filter(|_| stays));
         }
-        starts.push(listed.len());
+        kept.extend(Some(*list).filter(|_| stays));
+        ends.push((kept.len(), listed.len()));
     }
     runs.for_each(|(source, places)| {
         of(source, &mut |file| {
-            put(&mut file.lists, &lists[places.clone()]);
-            put(&mut file.listed, &listed[starts[places.start]..starts[places.end]]);
+            let ((list, value), (last_list, last_value)) = (ends[places.start], ends[places.end]);
+            put(&mut file.lists, &kept[list..last_list]);
+            put(&mut file.listed, &listed[value..last_value]);
         });
     });
     Ok(())

@@ -311,7 +311,8 @@ fn the_lake_holds_names_of_fields_and_no_values() {
     let bytes = all_bytes(&home.lake());
     assert!(memchr::memmem::find(&bytes, b"hidden").is_none());
     let mut names = Names::default();
-    let values = Lake::open(&home.lake()).unwrap().load_values(&mut names).unwrap();
+    let lake = Lake::open(&home.lake()).unwrap();
+    let values = lake.load_values(&mut names, true).unwrap();
     let mut texts: Vec<&str> = names.texts().iter().map(String::as_str).collect();
     texts.sort_unstable();
     let of_answers = ["", "$.*", "$.*.*", "$.issues[].id", "*"];
@@ -321,6 +322,17 @@ fn the_lake_holds_names_of_fields_and_no_values() {
     assert_eq!((file.lists.len(), file.listed.len(), file.given.len()), (8, 12, 8));
     let taken = file.lists.iter().filter(|list| list.is_taken());
     assert_eq!(taken.count(), 2, "of Grep alone");
+    // Who asks nothing about those is given all others, and the values of no other.
+    let bare = lake.load_values(&mut Names::default(), false).unwrap().into_values().next().unwrap();
+    let others: Vec<_> = file.lists.iter().filter(|list| !list.is_taken()).copied().collect();
+    assert_eq!((&bare.lists, &bare.given), (&others, &file.given));
+    let mut rest = &file.listed[..];
+    let of_others = file.lists.iter().flat_map(|list| {
+        let (own, later) = rest.split_at(list.kept.into());
+        rest = later;
+        own.iter().filter(move |_| !list.is_taken())
+    });
+    assert_eq!(bare.listed, of_others.copied().collect::<Vec<_>>());
 }
 
 #[test]

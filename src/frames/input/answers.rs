@@ -76,7 +76,7 @@ impl Input {
         loop {
             let mut names = Names::default();
             let Some(lake) = &self.lake else { return (names, BTreeMap::new()) };
-            let trouble = match self.pool.install(|| lake.load_values(&mut names)) {
+            let trouble = match self.pool.install(|| lake.load_values(&mut names, self.finds_taken)) {
                 Ok(values) => return (names, values),
                 Err(trouble) => trouble,
             };

@@ -163,6 +163,8 @@ pub struct Input {
     rows_to_keep: HeldRows,
     /// Whether [`Input::values`] will be asked for.
     finds_values: bool,
+    /// Whether these are to have what only the published planner asks about.
+    finds_taken: bool,
     /// Whether nothing is asked of single messages and of details of calls.
     sums_messages: bool,
     /// How many rows of the lake are read at once, as far as nobody keeps them.
@@ -242,6 +244,7 @@ impl Input {
             held_rows: HeldRows::All,
             rows_to_keep: HeldRows::Sessions,
             finds_values: false,
+            finds_taken: false,
             sums_messages: false,
             rows_at_once: ROWS_AT_ONCE,
             blocks: None,
@@ -424,6 +427,11 @@ impl Input {
     /// The same of [`Input::values`], for which rows are needed as long as they are there.
     pub fn find_values(&mut self) {
         self.finds_values = true;
+    }
+
+    /// Says that of values [`crate::logs::values::CallValues::taken`] will be asked for: else the lake does not give those.
+    pub fn find_taken(&mut self) {
+        self.finds_taken = true;
     }
 
     /// Says that nothing will be asked of the messages of a history but what they come to, and nothing of the details of calls:
