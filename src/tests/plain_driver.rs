@@ -5,9 +5,7 @@
 use crate::logs::timeline::requests::{NONE, Timeline};
 use crate::whatif::sim::cost::{Cost, Spent};
 use crate::whatif::sim::run::{Extra, Priced, SimulatedRun};
-use crate::whatif::sim::view::{
-    ContextView, ExtraCall, Given, Item, ItemKey, Prefix, RequestMoment, Stage, StageOutput,
-};
+use crate::whatif::sim::view::{ContextView, ExtraCall, Given, Item, ItemKey, Moment, Prefix, Stage, StageOutput};
 
 /// Tokens of every prefix here.
 pub const PREFIX: u64 = 1_000;
@@ -70,7 +68,7 @@ pub fn send(timeline: &Timeline, stage: &mut dyn Stage) -> Vec<Sent> {
         for request in known.requests.clone() {
             let logged = logged(timeline, request);
             let segment = timeline.requests[request as usize].segment;
-            let moment = RequestMoment {
+            let moment = Moment {
                 timeline,
                 request,
                 sent_before: before.as_ref().map(ContextView::tokens),

@@ -10,7 +10,7 @@ use crate::whatif::sim::breakage::detect::{Hint, dangling, orphans};
 use crate::whatif::sim::breakage::files::{edit_ages, rereads, turn_of};
 use crate::whatif::sim::breakage::rows::{Break, BreakClass, Strength, penalty, tally};
 use crate::whatif::sim::breakage::{BreakWatch, BreakageThresholds, Detectors};
-use crate::whatif::sim::view::{ContextView, Given, ItemKey, RequestMoment, StageOutput};
+use crate::whatif::sim::view::{ContextView, Given, ItemKey, Moment, StageOutput};
 
 /// What the answer to `request` misses when only some items are sent, or cut.
 fn broken(timeline: &Timeline, request: u32, change: impl Fn(&mut ContextView)) -> Vec<Break> {
@@ -213,7 +213,7 @@ fn a_hint_that_comes_back_without_its_target_dangles() {
     without(&[2, 3])(&mut back);
     let mut watch = BreakWatch::new(&detectors);
     let mut dangling_after = |view: &ContextView, before: Option<&ContextView>, kept: usize, hints: Vec<Hint>| {
-        let moment = RequestMoment {
+        let moment = Moment {
             timeline: &timeline,
             request: 2,
             sent_before: None,

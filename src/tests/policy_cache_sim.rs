@@ -15,7 +15,7 @@ use crate::whatif::sim::money::Prices;
 use crate::whatif::sim::run::SimulatedRun;
 use crate::whatif::sim::simulator::Simulator;
 use crate::whatif::sim::sizes::{BlockSizes, Estimator, SizeRules};
-use crate::whatif::sim::view::{ContextView, ForkPoints, Given, RequestMoment, Stage, StageOutput};
+use crate::whatif::sim::view::{ContextView, ForkPoints, Given, Moment, Stage, StageOutput};
 
 fn shipped() -> CacheRules {
     fitting::<CacheRules>(&Data::default().text("policies/prompt_cache.toml").unwrap(), "prompt_cache.toml").unwrap()
@@ -320,7 +320,7 @@ impl Stage for Halved {
         self.is_halved = self.chains.contains(&chain);
     }
 
-    fn apply(&mut self, _: &RequestMoment<'_>, given: Given<'_>, view: &mut ContextView, _: &mut StageOutput) -> usize {
+    fn apply(&mut self, _: &Moment<'_>, given: Given<'_>, view: &mut ContextView, _: &mut StageOutput) -> usize {
         view.clone_from(given.view);
         if self.is_halved {
             view.items[0].tokens /= 2;
@@ -403,7 +403,7 @@ struct Idle;
 impl Stage for Idle {
     fn begin(&mut self, _: &Timeline, _: u32) {}
 
-    fn apply(&mut self, _: &RequestMoment<'_>, given: Given<'_>, view: &mut ContextView, _: &mut StageOutput) -> usize {
+    fn apply(&mut self, _: &Moment<'_>, given: Given<'_>, view: &mut ContextView, _: &mut StageOutput) -> usize {
         view.follow(given.view, given.kept, given.kept);
         given.kept
     }
@@ -415,7 +415,7 @@ struct Newest(usize);
 impl Stage for Newest {
     fn begin(&mut self, _: &Timeline, _: u32) {}
 
-    fn apply(&mut self, _: &RequestMoment<'_>, given: Given<'_>, view: &mut ContextView, _: &mut StageOutput) -> usize {
+    fn apply(&mut self, _: &Moment<'_>, given: Given<'_>, view: &mut ContextView, _: &mut StageOutput) -> usize {
         view.follow(given.view, 0, given.view.items.len().saturating_sub(self.0));
         0
     }

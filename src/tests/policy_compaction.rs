@@ -22,9 +22,7 @@ use crate::whatif::sim::breakage::detect::orphans;
 use crate::whatif::sim::breakage::rows::BreakClass;
 use crate::whatif::sim::run::SimulatedRun;
 use crate::whatif::sim::sizes::{BlockSizes, Estimator, SizeRules};
-use crate::whatif::sim::view::{
-    ContextView, ExtraCall, Given, ItemKey, RequestMoment, Stage, StageJournal, StageOutput,
-};
+use crate::whatif::sim::view::{ContextView, ExtraCall, Given, ItemKey, Moment, Stage, StageJournal, StageOutput};
 
 const SHIPPED: &str = include_str!("../../rules/policies/compaction.toml");
 
@@ -426,14 +424,8 @@ impl Stage for Halved {
         self.0.begin(timeline, chain);
     }
 
-    fn apply(
-        &mut self,
-        moment: &RequestMoment<'_>,
-        given: Given<'_>,
-        view: &mut ContextView,
-        aside: &mut StageOutput,
-    ) -> usize {
-        self.0.apply(moment, Given { kept: 0, ..given }, view, aside);
+    fn apply(&mut self, moment: &Moment<'_>, given: Given<'_>, view: &mut ContextView, out: &mut StageOutput) -> usize {
+        self.0.apply(moment, Given { kept: 0, ..given }, view, out);
         view.items.iter_mut().for_each(|item| item.tokens /= 2);
         0
     }

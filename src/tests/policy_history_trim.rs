@@ -23,7 +23,7 @@ use crate::whatif::sim::cost::{Cost, Spent};
 use crate::whatif::sim::figures::CostVerdict;
 use crate::whatif::sim::sizes::SizeRules;
 use crate::whatif::sim::view::{
-    ContextView, Given, Item, ItemKey, Noticed, Prefix, RequestMoment, Stage, StageOutput, item_of,
+    ContextView, Given, Item, ItemKey, Moment, Noticed, Prefix, Stage, StageOutput, item_of,
 };
 
 /// Tokens that were not sent; negative if marks of cuts took more than the cuts gave.
@@ -579,15 +579,8 @@ fn contexts(timeline: &Timeline) -> Vec<(u32, ContextView)> {
 fn apply(stage: &mut HistoryTrim, timeline: &Timeline, request: u32, logged: &ContextView) -> Sent {
     let segment = timeline.requests[request as usize].segment as usize;
     let opens_segment = timeline.segments[segment].requests.start == request;
-    let moment = RequestMoment {
-        timeline,
-        request,
-        sent_before: None,
-        before: None,
-        cached_before: 0,
-        is_warm: false,
-        opens_segment,
-    };
+    let moment =
+        Moment { timeline, request, sent_before: None, before: None, cached_before: 0, is_warm: false, opens_segment };
     let (mut view, mut aside) = (ContextView::default(), StageOutput::default());
     stage.apply(&moment, Given { view: logged, kept: 0 }, &mut view, &mut aside);
     assert!(aside.extra.is_empty(), "trimming asks nobody");

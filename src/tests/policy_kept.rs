@@ -26,7 +26,7 @@ use crate::whatif::sim::run::SimulatedRun;
 use crate::whatif::sim::shared_list::{COPIED, SharedList};
 use crate::whatif::sim::simulator::Simulator;
 use crate::whatif::sim::sizes::{BlockSizes, Estimator, SizeRules};
-use crate::whatif::sim::view::{ContextView, Given, RequestMoment, Stage, StageJournal, StageOutput};
+use crate::whatif::sim::view::{ContextView, Given, Moment, Stage, StageJournal, StageOutput};
 
 /// Makes every context anew.
 struct Anew(Box<dyn Stage>);
@@ -40,15 +40,9 @@ impl Stage for Anew {
         self.0.may_change(timeline, chain, largest)
     }
 
-    fn apply(
-        &mut self,
-        moment: &RequestMoment<'_>,
-        given: Given<'_>,
-        view: &mut ContextView,
-        output: &mut StageOutput,
-    ) -> usize {
+    fn apply(&mut self, moment: &Moment<'_>, given: Given<'_>, view: &mut ContextView, out: &mut StageOutput) -> usize {
         *view = ContextView::default();
-        self.0.apply(moment, Given { kept: 0, ..given }, view, output);
+        self.0.apply(moment, Given { kept: 0, ..given }, view, out);
         0
     }
 }
@@ -61,14 +55,8 @@ impl Stage for Asked {
         self.0.begin(timeline, chain);
     }
 
-    fn apply(
-        &mut self,
-        moment: &RequestMoment<'_>,
-        given: Given<'_>,
-        view: &mut ContextView,
-        output: &mut StageOutput,
-    ) -> usize {
-        self.0.apply(moment, given, view, output)
+    fn apply(&mut self, moment: &Moment<'_>, given: Given<'_>, view: &mut ContextView, out: &mut StageOutput) -> usize {
+        self.0.apply(moment, given, view, out)
     }
 }
 

@@ -11,7 +11,7 @@ use crate::whatif::clearing::{Cleared, Micro, ResultSize, plan};
 use crate::whatif::clearing::{clearings, replayed};
 use crate::whatif::compaction::CompactionThresholds;
 use crate::whatif::compaction::params::{MicroParams, Style};
-use crate::whatif::sim::view::{ContextView, Given, ItemKey, RequestMoment, Stage, StageJournal, StageOutput};
+use crate::whatif::sim::view::{ContextView, Given, ItemKey, Moment, Stage, StageJournal, StageOutput};
 
 /// Clears above 100 tokens of estimate if that frees 50; any size.
 fn params() -> MicroParams {
@@ -153,14 +153,8 @@ impl Stage for ThenWithoutPrompt {
         self.0.begin(timeline, chain);
     }
 
-    fn apply(
-        &mut self,
-        moment: &RequestMoment<'_>,
-        given: Given<'_>,
-        view: &mut ContextView,
-        aside: &mut StageOutput,
-    ) -> usize {
-        self.0.apply(moment, Given { kept: 0, ..given }, view, aside);
+    fn apply(&mut self, moment: &Moment<'_>, given: Given<'_>, view: &mut ContextView, out: &mut StageOutput) -> usize {
+        self.0.apply(moment, Given { kept: 0, ..given }, view, out);
         view.items.retain(|item| item.key != ItemKey::Block(0));
         0
     }
@@ -277,16 +271,10 @@ impl Stage for Twice {
         self.0.begin(timeline, chain);
     }
 
-    fn apply(
-        &mut self,
-        moment: &RequestMoment<'_>,
-        given: Given<'_>,
-        view: &mut ContextView,
-        aside: &mut StageOutput,
-    ) -> usize {
-        self.0.apply(moment, given, view, aside);
+    fn apply(&mut self, moment: &Moment<'_>, given: Given<'_>, view: &mut ContextView, out: &mut StageOutput) -> usize {
+        self.0.apply(moment, given, view, out);
         let once = view.clone();
-        self.0.apply(moment, Given { view: &once, kept: 0 }, view, aside);
+        self.0.apply(moment, Given { view: &once, kept: 0 }, view, out);
         0
     }
 }

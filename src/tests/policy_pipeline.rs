@@ -7,7 +7,7 @@ use super::timeline_builder::Story;
 use crate::logs::timeline::requests::Timeline;
 use crate::whatif::pipeline::{Formats, HintScope, Params, Pipeline, Points, SentResult, Shortened, outcome};
 use crate::whatif::sim::sizes::SizeRules;
-use crate::whatif::sim::view::{ContextView, Given, Item, ItemKey, RequestMoment, Stage, StageOutput};
+use crate::whatif::sim::view::{ContextView, Given, Item, ItemKey, Moment, Stage, StageOutput};
 
 const KNOBS: Params = Params { formats: Formats::Published, partition: HintScope::Virtual };
 
@@ -45,14 +45,8 @@ impl Stage for Before {
         self.pipeline.begin(timeline, chain);
     }
 
-    fn apply(
-        &mut self,
-        moment: &RequestMoment<'_>,
-        given: Given<'_>,
-        view: &mut ContextView,
-        aside: &mut StageOutput,
-    ) -> usize {
-        self.pipeline.apply(moment, Given { kept: 0, ..given }, view, aside);
+    fn apply(&mut self, moment: &Moment<'_>, given: Given<'_>, view: &mut ContextView, out: &mut StageOutput) -> usize {
+        self.pipeline.apply(moment, Given { kept: 0, ..given }, view, out);
         if moment.request >= self.from {
             view.items.retain(|item| !matches!(item.key, ItemKey::Block(block) if self.gone.contains(&block)));
         }

@@ -20,7 +20,7 @@ use crate::whatif::sim::money::Prices;
 use crate::whatif::sim::predictors::{Predictions, Successions};
 use crate::whatif::sim::simulator::Simulator;
 use crate::whatif::sim::sizes::{BlockSizes, Estimator, SizeRules};
-use crate::whatif::sim::view::{ContextView, ExtraCall, Given, Item, ItemKey, Prefix, RequestMoment, StageOutput};
+use crate::whatif::sim::view::{ContextView, ExtraCall, Given, Item, ItemKey, Moment, Prefix, StageOutput};
 use crate::whatif::tool_filter::Filter;
 use crate::whatif::tool_filter::outcome::coverage;
 use crate::whatif::tool_filter::params::{Continuation, Params, Predictor, Rules};
@@ -184,7 +184,7 @@ fn sent(filter: &Arc<Filter>, timeline: &Timeline) -> Vec<(ContextView, StageOut
             let mut aside = StageOutput::default();
             let before = request.checked_sub(1).map(|before| timeline.requests[before as usize].segment);
             let opens_segment = before != Some(timeline.requests[request as usize].segment);
-            let moment = RequestMoment {
+            let moment = Moment {
                 timeline,
                 request,
                 sent_before,

@@ -18,7 +18,7 @@ use crate::whatif::sim::breakage::detect::ShownBlocks;
 use crate::whatif::sim::breakage::rows::BreakClass;
 use crate::whatif::sim::run::SimulatedRun;
 use crate::whatif::sim::view::{
-    ContextView, ForkPoints, Given, Item, ItemKey, Noticed, RequestMoment, Stage, StageJournal, StageOutput, item_of,
+    ContextView, ForkPoints, Given, Item, ItemKey, Moment, Noticed, Stage, StageJournal, StageOutput, item_of,
 };
 
 /// One result that was cleared.
@@ -97,7 +97,7 @@ impl Micro {
     }
 
     /// Places of the items that are to be cleared now. `kept` leading items stand as they were left at the request before.
-    fn chosen(&self, moment: &RequestMoment<'_>, view: &ContextView, kept: usize) -> Vec<usize> {
+    fn chosen(&self, moment: &Moment<'_>, view: &ContextView, kept: usize) -> Vec<usize> {
         if self.results.tokens <= self.params.target_tokens {
             return Vec::new();
         }
@@ -123,7 +123,7 @@ impl Micro {
     }
 
     /// What a cache holds of the context that was sent before, as all stages left it, where that is to be left alone.
-    fn cached<'m>(&self, moment: &RequestMoment<'m>) -> &'m [Item] {
+    fn cached<'m>(&self, moment: &Moment<'m>) -> &'m [Item] {
         let sent = moment.before.filter(|_| self.params.only_uncached).zip(moment.sent_before);
         let Some((before, mut start)) = sent else { return &[] };
         // Mostly all but the end is cached.
@@ -137,7 +137,7 @@ impl Micro {
         &before.items[..before.items.len() - new]
     }
 
-    fn clear(&mut self, moment: &RequestMoment<'_>, item: &mut Item, output: &mut StageOutput) {
+    fn clear(&mut self, moment: &Moment<'_>, item: &mut Item, output: &mut StageOutput) {
         let ItemKey::Block(block) = item.key else { return };
         let shortened = self.shortened(moment.timeline, *item);
         Rc::make_mut(&mut self.cleared).insert(block);
@@ -170,13 +170,7 @@ impl Stage for Micro {
         self.counted.get_or_init(|| timeline.sums_by_chain(counted))[chain as usize] > self.params.target_tokens
     }
 
-    fn apply(
-        &mut self,
-        moment: &RequestMoment<'_>,
-        given: Given<'_>,
-        view: &mut ContextView,
-        output: &mut StageOutput,
-    ) -> usize {
+    fn apply(&mut self, moment: &Moment<'_>, given: Given<'_>, view: &mut ContextView, out: &mut StageOutput) -> usize {
         view.follow(given.view, given.kept, given.kept);
         self.results.keep(given.kept);
         for (place, item) in view.items.iter_mut().enumerate().skip(given.kept) {
@@ -189,7 +183,7 @@ impl Stage for Micro {
         }
         let chosen = self.chosen(moment, view, given.kept);
         for &place in &chosen {
-            self.clear(moment, &mut view.items[place], output);
+            self.clear(moment, &mut view.items[place], out);
         }
         self.results.clear(&chosen);
         self.left = view.items.len();

@@ -12,7 +12,7 @@ use crate::whatif::client::thresholds::Results;
 use crate::whatif::sim::breakage::detect::ShownBlocks;
 use crate::whatif::sim::breakage::rows::{Break, BreakClass};
 use crate::whatif::sim::sizes::SizeRules;
-use crate::whatif::sim::view::{ContextView, Given, Item, ItemKey, RequestMoment, Stage, StageOutput};
+use crate::whatif::sim::view::{ContextView, Given, Item, ItemKey, Moment, Stage, StageOutput};
 
 /// How long a result may be, and of which tools.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -106,13 +106,7 @@ impl Stage for Capped {
         cuts[chain as usize] > 0
     }
 
-    fn apply(
-        &mut self,
-        moment: &RequestMoment<'_>,
-        given: Given<'_>,
-        view: &mut ContextView,
-        _: &mut StageOutput,
-    ) -> usize {
+    fn apply(&mut self, moment: &Moment<'_>, given: Given<'_>, view: &mut ContextView, _: &mut StageOutput) -> usize {
         view.follow(given.view, given.kept, given.kept);
         for item in &mut view.items[given.kept..] {
             *item = self.shown(moment.timeline, *item);

@@ -41,7 +41,7 @@ use crate::whatif::sim::money::Prices;
 use crate::whatif::sim::params::{PolicyConfig, ReadOnlyWith};
 use crate::whatif::sim::unlogged::SUMMARISER;
 use crate::whatif::sim::view::{
-    ContextView, ExtraCall, ForkPoints, Given, Item, ItemKey, RequestMoment, Stage, StageJournal, StageOutput, tokens,
+    ContextView, ExtraCall, ForkPoints, Given, Item, ItemKey, Moment, Stage, StageJournal, StageOutput, tokens,
 };
 use crate::whatif::simulation::{Finished, PolicyShare, Ready, Simulation};
 use crate::whatif::workload::Workload;
@@ -134,7 +134,7 @@ impl Compaction {
 
     /// Tokens that this request would have in its context. Where a segment begins, that is not what was sent before and
     /// what came since: the conversation went back, or something went.
-    fn context_tokens(&self, moment: &RequestMoment<'_>, view: &ContextView) -> u64 {
+    fn context_tokens(&self, moment: &Moment<'_>, view: &ContextView) -> u64 {
         let requests = &moment.timeline.requests;
         let segment = |request: u32| requests[request as usize].segment;
         let is_joined = self.params.real == Real::Ignore && !splice::goes_on(moment.timeline, segment(moment.request));
@@ -146,7 +146,7 @@ impl Compaction {
         }
     }
 
-    fn wants(&self, moment: &RequestMoment<'_>, context_tokens: u64) -> bool {
+    fn wants(&self, moment: &Moment<'_>, context_tokens: u64) -> bool {
         let request = moment.timeline.request(moment.request);
         let trigger = self.trigger_at(moment.timeline, request.version);
         let is_large = |trigger: u64| context_tokens >= trigger || self.is_aged(request.start);
@@ -172,7 +172,7 @@ impl Compaction {
     }
 
     /// Makes the view what is given, behind the cut if one still fits; returns how many items of it stayed.
-    fn cut(&mut self, moment: &RequestMoment<'_>, given: Given<'_>, view: &mut ContextView) -> usize {
+    fn cut(&mut self, moment: &Moment<'_>, given: Given<'_>, view: &mut ContextView) -> usize {
         self.chain.cut = self.chain.cut.take().filter(|cut| cut.fits(moment, given.view));
         let before = self.chain.from.take();
         let Some(cut) = &self.chain.cut else {
@@ -196,7 +196,7 @@ impl Compaction {
     /// Tries to compact; what became of it stands in the journal. Returns whether it was compacted.
     fn attempt(
         &mut self,
-        moment: &RequestMoment<'_>,
+        moment: &Moment<'_>,
         context_tokens: u64,
         view: &mut ContextView,
         output: &mut StageOutput,
@@ -216,7 +216,7 @@ impl Compaction {
 
     fn compact(
         &mut self,
-        moment: &RequestMoment<'_>,
+        moment: &Moment<'_>,
         view: &mut ContextView,
         output: &mut StageOutput,
         attempt: &mut CompactionAttempt,
@@ -259,7 +259,7 @@ impl Compaction {
     }
 
     /// The summariser reads the whole context. A failed call is paid for what it read.
-    fn summary_call(&self, moment: &RequestMoment<'_>, context_tokens: u64, is_ok: bool) -> ExtraCall {
+    fn summary_call(&self, moment: &Moment<'_>, context_tokens: u64, is_ok: bool) -> ExtraCall {
         let is_warm = self.is_same_model(moment) && moment.is_warm;
         let (read, uncached) = if is_warm { (context_tokens, 0) } else { (0, context_tokens) };
         let output = if is_ok { u64::from(self.params.summary_tokens) } else { 0 };
@@ -267,7 +267,7 @@ impl Compaction {
     }
 
     /// Whether the summariser finds the cache of the request.
-    fn is_same_model(&self, moment: &RequestMoment<'_>) -> bool {
+    fn is_same_model(&self, moment: &Moment<'_>) -> bool {
         let named = &self.params.summarizer_model;
         let model = moment.timeline.request(moment.request).model;
         named.is_empty() || normalise(named) == normalise(moment.timeline.names.text(model))
@@ -294,16 +294,10 @@ impl Stage for Compaction {
         params.real == Real::Ignore || is_reached || self.forks.of(timeline, chain).is_some_and(Option::is_some)
     }
 
-    fn apply(
-        &mut self,
-        moment: &RequestMoment<'_>,
-        given: Given<'_>,
-        view: &mut ContextView,
-        output: &mut StageOutput,
-    ) -> usize {
+    fn apply(&mut self, moment: &Moment<'_>, given: Given<'_>, view: &mut ContextView, out: &mut StageOutput) -> usize {
         let had = view.items.len();
         let mut kept = if self.params.real == Real::Ignore {
-            output.window = Some(self.params.window);
+            out.window = Some(self.params.window);
             let mut splice = std::mem::take(&mut self.chain.splice);
             let kept = splice.apply(moment.timeline, moment.request, &self.tokens, given);
             let kept = self.cut(moment, Given { view: &splice.joined, kept }, view);
@@ -315,7 +309,7 @@ impl Stage for Compaction {
         // Where something went, a place may be whole that was not.
         self.chain.sought = if kept < had { 0 } else { self.chain.sought.min(kept) };
         let context_tokens = self.context_tokens(moment, view);
-        if self.wants(moment, context_tokens) && self.attempt(moment, context_tokens, view, output) {
+        if self.wants(moment, context_tokens) && self.attempt(moment, context_tokens, view, out) {
             kept = 0;
         }
         self.forks.keep(moment.timeline, moment.request, |_| self.chain.cut);
@@ -327,7 +321,7 @@ impl Stage for Compaction {
 impl Cut {
     /// Whether the context still goes on from what was kept: after a compaction of the log, or back before the kept part,
     /// it does not.
-    fn fits(&self, moment: &RequestMoment<'_>, view: &ContextView) -> bool {
+    fn fits(&self, moment: &Moment<'_>, view: &ContextView) -> bool {
         let own = moment.timeline.request(moment.request).inputs.start;
         let is_kept = |item: &Item| matches!(item.key, ItemKey::Block(block) if (self.first..own).contains(&block));
         // It stands last.
@@ -342,7 +336,7 @@ impl Cut {
 }
 
 /// Tokens that came since the chain's request `last`: its answer, and what came in.
-fn fresh_tokens(moment: &RequestMoment<'_>, last: u32, view: &ContextView) -> u64 {
+fn fresh_tokens(moment: &Moment<'_>, last: u32, view: &ContextView) -> u64 {
     let first = moment.timeline.request(last).outputs.start;
     let is_fresh = |item: &&Item| match item.key {
         ItemKey::Block(block) => block >= first,

@@ -37,9 +37,7 @@ use crate::whatif::sim::outcome::CostComparison;
 use crate::whatif::sim::params::ReadOnlyWith;
 use crate::whatif::sim::run::SimulatedRun;
 use crate::whatif::sim::sizes::SizeRules;
-use crate::whatif::sim::view::{
-    ContextView, ForkPoints, Given, Item, ItemKey, Noticed, RequestMoment, Stage, StageOutput,
-};
+use crate::whatif::sim::view::{ContextView, ForkPoints, Given, Item, ItemKey, Moment, Noticed, Stage, StageOutput};
 use crate::whatif::simulation::{Finished, PolicyShare, Ready, Simulation};
 
 pub use crate::whatif::history_trim::params::{HistoryTrimThresholds, Variant};
@@ -196,7 +194,7 @@ impl HistoryTrim {
     /// Plans for all messages, and sends what stays of them.
     fn plan_anew(
         &mut self,
-        moment: &RequestMoment<'_>,
+        moment: &Moment<'_>,
         given: &ContextView,
         view: &mut ContextView,
         output: &mut StageOutput,
@@ -226,7 +224,7 @@ impl HistoryTrim {
     }
 
     /// What the rule itself breaks.
-    fn notice(&mut self, moment: &RequestMoment<'_>, plan: &TrimPlan, output: &mut StageOutput) {
+    fn notice(&mut self, moment: &Moment<'_>, plan: &TrimPlan, output: &mut StageOutput) {
         if !plan.fates.iter().any(|fate| fate.is_dropped) {
             return;
         }
@@ -276,13 +274,7 @@ impl Stage for HistoryTrim {
         self.history = self.forks.take(timeline, chain).map(ForkedHistory::history).unwrap_or_default();
     }
 
-    fn apply(
-        &mut self,
-        moment: &RequestMoment<'_>,
-        given: Given<'_>,
-        view: &mut ContextView,
-        output: &mut StageOutput,
-    ) -> usize {
+    fn apply(&mut self, moment: &Moment<'_>, given: Given<'_>, view: &mut ContextView, out: &mut StageOutput) -> usize {
         let timeline = moment.timeline;
         let segment = &timeline.segments[timeline.request(moment.request).segment as usize];
         if moment.opens_segment && segment.after == NONE {
@@ -306,7 +298,7 @@ impl Stage for HistoryTrim {
             self.go_on(given, view, known);
             given.kept
         } else {
-            self.plan_anew(moment, given.view, view, output, goes_on);
+            self.plan_anew(moment, given.view, view, out, goes_on);
             0
         };
         if timeline.request(moment.request).counts() {

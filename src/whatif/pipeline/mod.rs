@@ -15,7 +15,7 @@ use crate::whatif::sim::breakage::detect::Hint;
 use crate::whatif::sim::shared_list::SharedList;
 use crate::whatif::sim::sizes::SizeRules;
 use crate::whatif::sim::view::{
-    ContextView, ForkPoints, Given, Item, ItemKey, RequestMoment, Stage, StageJournal, StageOutput,
+    ContextView, ForkPoints, Given, Item, ItemKey, Moment, Stage, StageJournal, StageOutput,
 };
 
 /// What the user may set.
@@ -131,7 +131,7 @@ impl Pipeline {
         (stage, journal)
     }
 
-    fn decide(&self, moment: &RequestMoment<'_>, view: &ContextView, sent: &SentResult) -> ResultEnd {
+    fn decide(&self, moment: &Moment<'_>, view: &ContextView, sent: &SentResult) -> ResultEnd {
         let is_logged = self.params.partition == HintScope::Logged;
         let stands = match sent.points {
             _ if sent.tokens >= sent.baseline => return ResultEnd::AsItIs,
@@ -158,13 +158,7 @@ impl Stage for Pipeline {
         }
     }
 
-    fn apply(
-        &mut self,
-        moment: &RequestMoment<'_>,
-        given: Given<'_>,
-        view: &mut ContextView,
-        output: &mut StageOutput,
-    ) -> usize {
+    fn apply(&mut self, moment: &Moment<'_>, given: Given<'_>, view: &mut ContextView, out: &mut StageOutput) -> usize {
         let timeline = moment.timeline;
         view.follow(given.view, given.kept, given.kept);
         for place in given.kept..view.items.len() {
@@ -181,7 +175,7 @@ impl Stage for Pipeline {
             let saved = if is_shortened { self.saved(timeline, block, &item, &sent) } else { 0 };
             view.items[place].tokens -= saved;
             if let (Points::At(call), true) = (sent.points, is_shortened) {
-                output.hints.push(Hint { block, target: timeline.calls[call as usize].answered });
+                out.hints.push(Hint { block, target: timeline.calls[call as usize].answered });
             }
             if is_new && timeline.request(moment.request).counts() {
                 let (is_hint, is_held) = (is_shortened && sent.points != Points::Nowhere, fate == ResultEnd::Held);
@@ -198,7 +192,7 @@ impl Stage for Pipeline {
 }
 
 /// Whether a result stood whole in what was sent before, or comes in together with what refers to it.
-fn stood(moment: &RequestMoment<'_>, view: &ContextView, target: u32) -> bool {
+fn stood(moment: &Moment<'_>, view: &ContextView, target: u32) -> bool {
     let inputs = &moment.timeline.request(moment.request).inputs;
     let shown = moment.before.filter(|_| !inputs.contains(&target)).unwrap_or(view);
     shown
@@ -207,8 +201,8 @@ fn stood(moment: &RequestMoment<'_>, view: &ContextView, target: u32) -> bool {
 }
 
 /// Whether every result of the context stood whole in what was sent before, or comes in now.
-fn all_stood(moment: &RequestMoment<'_>, view: &ContextView) -> bool {
-    let RequestMoment { timeline, before: Some(before), .. } = *moment else { return true };
+fn all_stood(moment: &Moment<'_>, view: &ContextView) -> bool {
+    let Moment { timeline, before: Some(before), .. } = *moment else { return true };
     let inputs = &timeline.request(moment.request).inputs;
     view.items.iter().all(|item| match item.key {
         ItemKey::Block(block) if !inputs.contains(&block) => {

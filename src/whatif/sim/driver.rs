@@ -16,8 +16,7 @@ use crate::whatif::sim::run::{Extra, Priced, SimulatedRun};
 use crate::whatif::sim::shared_list::SharedList;
 use crate::whatif::sim::simulator::Simulator;
 use crate::whatif::sim::view::{
-    ContextView, ExtraCall, ForkPoints, Given, Item, ItemKey, Prefix, RequestMoment, Stage, StageOutput, fork_point,
-    tokens,
+    ContextView, ExtraCall, ForkPoints, Given, Item, ItemKey, Moment, Prefix, Stage, StageOutput, fork_point, tokens,
 };
 use crate::whatif::sim::{laid_out, sizes};
 
@@ -246,7 +245,7 @@ impl<'a, 'r, 'b> Driver<'a, 'r, 'b> {
     fn apply(&mut self, index: u32, opens: bool) {
         let timeline = self.simulator.timeline;
         let base = self.base.as_ref();
-        let moment = RequestMoment {
+        let moment = Moment {
             timeline,
             request: index,
             sent_before: self.last.map(|last| last.tokens).or(base.map(|base| base.view.tokens())),

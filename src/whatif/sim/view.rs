@@ -146,7 +146,7 @@ pub struct Noticed {
 }
 
 /// The request at hand and what is known when it is sent.
-pub struct RequestMoment<'a> {
+pub struct Moment<'a> {
     pub timeline: &'a Timeline,
     /// Index into [`Timeline::requests`].
     pub request: u32,
@@ -195,13 +195,7 @@ pub trait Stage {
 
     /// Makes of `view`, which holds what it left at the request before (at the first of a chain: anything), the context that is
     /// about to be sent. Returns how many leading items of it stayed, or fewer.
-    fn apply(
-        &mut self,
-        moment: &RequestMoment<'_>,
-        given: Given<'_>,
-        view: &mut ContextView,
-        output: &mut StageOutput,
-    ) -> usize;
+    fn apply(&mut self, moment: &Moment<'_>, given: Given<'_>, view: &mut ContextView, out: &mut StageOutput) -> usize;
 }
 
 /// What a stage writes down while it runs, for whoever made it: the driver owns the stages and gives nothing back.

@@ -6,9 +6,7 @@ use std::sync::Arc;
 use crate::base::numbers::saturated;
 use crate::logs::timeline::requests::Timeline;
 use crate::whatif::sim::breakage::rows::BreakClass;
-use crate::whatif::sim::view::{
-    ContextView, ExtraCall, Given, Item, ItemKey, Noticed, RequestMoment, Stage, StageOutput,
-};
+use crate::whatif::sim::view::{ContextView, ExtraCall, Given, Item, ItemKey, Moment, Noticed, Stage, StageOutput};
 use crate::whatif::tools::ToolSet;
 use crate::whatif::tools::plan::{Expand, ToolPlan, ToolRequest};
 
@@ -101,15 +99,9 @@ impl Stage for ToolStage {
         self.edition_before = 0;
     }
 
-    fn apply(
-        &mut self,
-        moment: &RequestMoment<'_>,
-        given: Given<'_>,
-        view: &mut ContextView,
-        output: &mut StageOutput,
-    ) -> usize {
+    fn apply(&mut self, moment: &Moment<'_>, given: Given<'_>, view: &mut ContextView, out: &mut StageOutput) -> usize {
         let step = self.plan.step(moment.request).clone();
-        notice(&step, output);
+        notice(&step, out);
         let kept = self.put_back(given, view);
         let Some(definitions) = self.definitions.take() else { return kept };
         let whole = view.prefix;
@@ -118,9 +110,9 @@ impl Stage for ToolStage {
         view.prefix.tokens = tokens(asked_with);
         if step.recovered {
             match definitions.expand {
-                Expand::RetryRebuild => output.extra.push(self.asked_in_vain(moment, view, asked_with.edition)),
+                Expand::RetryRebuild => out.extra.push(self.asked_in_vain(moment, view, asked_with.edition)),
                 Expand::RetryAppend => {
-                    output.extra.push(retry(view.tokens(), 0));
+                    out.extra.push(retry(view.tokens(), 0));
                     self.append(&step, &definitions, moment.request, view);
                 }
                 Expand::Fail => {}
@@ -155,7 +147,7 @@ impl ToolStage {
 
     /// The request that is answered with a wish for more tools, before the head is rebuilt: it reads what is still the
     /// same.
-    fn asked_in_vain(&self, moment: &RequestMoment<'_>, view: &ContextView, edition: u64) -> ExtraCall {
+    fn asked_in_vain(&self, moment: &Moment<'_>, view: &ContextView, edition: u64) -> ExtraCall {
         let same = if edition == self.edition_before { moment.sent_before.unwrap_or(0) } else { 0 };
         let shared = if moment.opens_segment { same.min(view.prefix.tokens) } else { same };
         let read = shared.min(view.tokens());

@@ -12,7 +12,7 @@ use crate::whatif::sim::breakage::files::{Access, Files, calls_of};
 use crate::whatif::sim::breakage::rows::{Break, BreakClass};
 use crate::whatif::sim::run::SimulatedRun;
 use crate::whatif::sim::simulator::Simulator;
-use crate::whatif::sim::view::{ContextView, Given, Item, Noticed, RequestMoment, Stage, StageOutput};
+use crate::whatif::sim::view::{ContextView, Given, Item, Moment, Noticed, Stage, StageOutput};
 
 /// The detectors over one timeline. Made once; every request is looked at by itself, in any order.
 pub struct Detectors<'a> {
@@ -194,7 +194,7 @@ impl<'a> BreakWatch<'a> {
     }
 
     /// What a stage says itself is not found again.
-    fn split_pairs(&mut self, moment: &RequestMoment<'_>, [logged, sent]: [Given<'_>; 2], output: &StageOutput) {
+    fn split_pairs(&mut self, moment: &Moment<'_>, [logged, sent]: [Given<'_>; 2], output: &StageOutput) {
         let orphan = BreakClass::OrphanPair;
         self.orphans.extend(output.noticed.iter().filter(|one| one.class == orphan).map(|one| one.call));
         let gone = moment.before.and_then(|before| before.items.get(sent.kept..)).unwrap_or_default();
@@ -223,7 +223,7 @@ impl<'a> BreakWatch<'a> {
 
     /// A request goes out: its context as the log has it and as the stages left it, with what of both stayed, and what they left
     /// besides.
-    pub fn sent(&mut self, moment: &RequestMoment<'_>, both: [Given<'_>; 2], tokens: u64, output: &StageOutput) {
+    pub fn sent(&mut self, moment: &Moment<'_>, both: [Given<'_>; 2], tokens: u64, output: &StageOutput) {
         let [logged, sent] = both.map(|given| given.view);
         let has_grown = moment.before.is_none_or(|before| both[1].kept >= before.items.len());
         let broken = |noticed: &Noticed| self.detectors.broken(noticed.class, moment.request, noticed.call);
