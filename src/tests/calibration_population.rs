@@ -4,7 +4,6 @@
 use proptest::prelude::*;
 
 use crate::base::bootstrap::below;
-use crate::base::data::Data;
 use crate::logs::timeline::requests::{Marks, Timeline};
 use crate::rules::p4_tokenizer::rounded;
 use crate::tests::log_builder::cases;
@@ -47,9 +46,7 @@ fn logs(seed: u64, thinking: usize, reminded: usize) -> Timeline {
 }
 
 fn measured(timeline: &Timeline) -> Ratio {
-    let rules = SizeRules::parse(&Data::default().text("policies/sizes.toml").expect("it is shipped"), "sizes.toml")
-        .expect("it fits");
-    let found = calibrate(timeline, &rules);
+    let found = calibrate(timeline, SizeRules::shipped());
     let [family] = found.families.as_slice() else { panic!("one model: {:?}", found.families) };
     family.bytes_per_token
 }

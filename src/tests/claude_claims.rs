@@ -90,9 +90,7 @@ fn a_filter_hides_no_client() {
     for filter in [&["-p", "home-u-p"][..], &["--until", "2026-01-14"]] {
         let found = finding(&home, "S1", LIFETIME, filter);
         assert!(found["verdict"] == "hold" && found["reason"].to_string().contains("2.1.240 was in use"), "{found:#}");
-        let page = home.json(&[&["report"], filter].concat());
-        let found = page["findings"].as_array().unwrap().iter().find(|found| found["id"] == "cache_lifetime_long");
-        let advice = found.unwrap_or_else(|| panic!("{page:#}"))["advice"].as_str().unwrap();
+        let advice = home.advice("cache_lifetime_long", filter);
         assert!(advice.starts_with("update Claude Code first: ") && advice.contains("2.1.240 was in use"), "{advice}");
     }
     let outcome = home.run(&[&TUNE[..], &["--dry-run", "-p", "home-u-p"]].concat());
@@ -117,11 +115,7 @@ fn nothing_is_claimed_of_a_project_that_sets_a_lever_itself() {
     let alone = finding(&home, "S1", LIFETIME, &[]);
     assert!(alone["verdict"] == "skip" && alone["reason"].to_string().contains("too few sessions"), "{alone:#}");
     assert!(alone["evidence"].to_string().contains("one project decides it itself"), "{alone:#}");
-    let advice = |id: &str| {
-        let page = home.json(&["report"]);
-        let found = page["findings"].as_array().unwrap().iter().find(|found| found["id"] == id);
-        found.unwrap_or_else(|| panic!("{page:#}"))["advice"].as_str().unwrap().to_owned()
-    };
+    let advice = |id: &str| home.advice(id, &[]);
     let long = "cache_lifetime_long";
     assert!(advice(long).starts_with("first correct this: promptCacheTtl is set by "), "{}", advice(long));
     home.write(".claude/settings.json", "{\"promptCacheTtl\": \"1h\"}");
@@ -161,9 +155,7 @@ fn what_is_set_and_not_known_to_the_client_in_use_needs_an_update() {
     let update = "update Claude Code first: autoCompactWindow is documented for 2.1.288";
     let found = finding(&home, "S3", WINDOW, &[]);
     assert!(found["verdict"] == "hint" && found["hint"].to_string().contains(update), "{found:#}");
-    let page = home.json(&["report"]);
-    let found = page["findings"].as_array().unwrap().iter().find(|found| found["id"] == "context_growth");
-    let advice = found.unwrap_or_else(|| panic!("{page:#}"))["advice"].as_str().unwrap();
+    let advice = home.advice("context_growth", &[]);
     assert!(advice.contains("already") && advice.contains(update), "{advice}");
 }
 
@@ -174,9 +166,7 @@ fn what_is_set_is_not_done_where_a_client_of_another_project_does_not_know_it() 
     let last = fs::read_to_string(home.path(".claude/projects/-home-u-p/s13.jsonl")).unwrap();
     home.write(".claude/projects/-other/old.jsonl", last.replace("2.1.290", "2.1.250").replace("s13", "old"));
     home.write(".claude/settings.json", "{\"autoCompactWindow\": 150000}");
-    let page = home.json(&["report", "-p", "home-u-p"]);
-    let found = page["findings"].as_array().unwrap().iter().find(|found| found["id"] == "context_growth");
-    let advice = found.unwrap_or_else(|| panic!("{page:#}"))["advice"].as_str().unwrap();
+    let advice = home.advice("context_growth", &["-p", "home-u-p"]);
     assert!(advice.starts_with("autoCompactWindow is 150000 already, but update Claude Code first: "), "{advice}");
 }
 
@@ -211,11 +201,7 @@ fn what_is_to_be_set_for_one_project_is_held_against_what_is_set() {
     let home = home_of(&Kind { pause: 1_200, turns: 10, sessions: 25, ..Kind::default() });
     let other = home.path("other").to_str().unwrap().to_owned();
     told(&home, &Kind { cwd: other.clone(), name: "t", sessions: 3, turns: 60, result: 14_000, ..Kind::default() });
-    let advice = || {
-        let page = home.json(&["report"]);
-        let found = page["findings"].as_array().unwrap().iter().find(|found| found["id"] == "cache_lifetime_long");
-        found.unwrap_or_else(|| panic!("{page:#}"))["advice"].as_str().unwrap().to_owned()
-    };
+    let advice = || home.advice("cache_lifetime_long", &[]);
     assert!(advice().starts_with("in .claude/settings.json of …/work set \"promptCacheTtl\": \"1h\""), "{}", advice());
     let hour = "{\"promptCacheTtl\": \"1h\"}";
     for (file, text, begins) in [
@@ -251,11 +237,7 @@ fn what_a_project_elsewhere_sets_is_held_against_what_is_to_be_set() {
     let kind = Kind { pause: 900, ..Kind::default() };
     let home = Home::new();
     told(&home, &Kind { cwd: home.path("far/off").to_str().unwrap().to_owned(), ..kind });
-    let advice = || {
-        let page = home.json(&["report"]);
-        let found = page["findings"].as_array().unwrap().iter().find(|found| found["id"] == "cache_lifetime_long");
-        found.unwrap_or_else(|| panic!("{page:#}"))["advice"].as_str().unwrap().to_owned()
-    };
+    let advice = || home.advice("cache_lifetime_long", &[]);
     let (users, own) = (".claude/settings.json", "far/off/.claude/settings.json");
     home.write(own, "{\"promptCacheTtl\": \"5m\"}");
     assert!(advice().starts_with("first correct this: promptCacheTtl is set by "), "{}", advice());
@@ -277,11 +259,7 @@ fn what_a_project_elsewhere_sets_is_held_against_what_is_to_be_set() {
 fn a_variable_that_a_project_takes_away_stands_in_no_way() {
     let home = home_of(&Kind { pause: 900, ..Kind::default() });
     home.variables.lock().unwrap().push("FORCE_PROMPT_CACHING_5M".to_owned());
-    let advice = || {
-        let page = home.json(&["report"]);
-        let found = page["findings"].as_array().unwrap().iter().find(|found| found["id"] == "cache_lifetime_long");
-        found.unwrap_or_else(|| panic!("{page:#}"))["advice"].as_str().unwrap().to_owned()
-    };
+    let advice = || home.advice("cache_lifetime_long", &[]);
     home.write("work/.claude/settings.json", "{\"promptCacheTtl\": \"1h\"}");
     assert!(advice().starts_with("first correct this: promptCacheTtl is set by the variable "), "{}", advice());
     home.write("work/.claude/settings.json", "{\"env\": {\"FORCE_PROMPT_CACHING_5M\": \"\"}}");
@@ -304,9 +282,7 @@ fn a_note_about_the_project_at_hand_names_it() {
 fn what_a_known_switch_has_set_needs_no_update() {
     let home = home_of(&Kind { pause: 900, version: "2.1.240", ..Kind::default() });
     home.write(".claude/settings.json", "{\"env\": {\"ENABLE_PROMPT_CACHING_1H\": \"1\"}}");
-    let page = home.json(&["report"]);
-    let found = page["findings"].as_array().unwrap().iter().find(|found| found["id"] == "cache_lifetime_long").unwrap();
-    let advice = found["advice"].as_str().unwrap();
+    let advice = home.advice("cache_lifetime_long", &[]);
     assert!(advice.starts_with("ENABLE_PROMPT_CACHING_1H makes it 1h already: done"), "{advice}");
     assert!(!advice.contains("update Claude Code"), "{advice}");
 }
@@ -357,9 +333,7 @@ fn what_is_set_for_a_model_that_nobody_uses_stands_in_no_way() {
     let window = |model: &str| {
         let settings = format!("{{\"modelSettings\": {{\"{model}\": {{\"autoCompactWindow\": 120000}}}}}}");
         home.write(".claude/settings.json", settings);
-        let page = home.json(&["report"]);
-        let found = page["findings"].as_array().unwrap().iter().find(|found| found["id"] == "context_growth");
-        let advice = found.unwrap_or_else(|| panic!("{page:#}"))["advice"].as_str().unwrap().to_owned();
+        let advice = home.advice("context_growth", &[]);
         (finding(&home, "S3", WINDOW, &[])["verdict"].clone(), advice.starts_with("first correct this: "))
     };
     assert_eq!(window("claude-haiku-4-5"), (json!("propose"), false));
@@ -486,9 +460,7 @@ fn who_has_updated_since_is_not_told_to_update_whatever_part_is_asked_about() {
     let newer = last.replace("2.1.240", "2.1.290").replace("2026-01-", "2026-03-").replace("s13", "new");
     home.write(".claude/projects/-other/new.jsonl", newer);
     for part in [&["-p", "home-u-p"][..], &["--until", "2026-01-30"]] {
-        let page = home.json(&[&["report"], part].concat());
-        let found = page["findings"].as_array().unwrap().iter().find(|found| found["id"] == "cache_lifetime_long");
-        let advice = found.unwrap_or_else(|| panic!("{page:#}"))["advice"].as_str().unwrap();
+        let advice = home.advice("cache_lifetime_long", part);
         assert!(advice.starts_with("in ~/.claude/settings.json set \"promptCacheTtl\": \"1h\""), "{part:?}: {advice}");
         assert_eq!(finding(&home, "S1", LIFETIME, part)["verdict"], "propose", "{part:?}");
     }

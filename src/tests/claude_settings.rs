@@ -336,9 +336,7 @@ fn what_is_set_or_switched_off_already_is_no_advice() {
         let home = Home::new();
         told(&home, &Kind { turns: 45, result: 9_000, tool: "Fetch", version: "2.1.290", ..Kind::default() });
         home.write(".claude/settings.json", settings);
-        let report = home.json(&["report"]);
-        let found = report["findings"].as_array().unwrap().iter().find(|found| found["id"] == "context_growth");
-        let advice = found.unwrap_or_else(|| panic!("{report:#}"))["advice"].as_str().unwrap().to_owned();
+        let advice = home.advice("context_growth", &[]);
         (advice, finding(&home, "S3", "automatic compaction", &[]))
     };
     let (advice, rule) = said("{\"autoCompactWindow\": 150000}");
@@ -871,9 +869,7 @@ fn what_is_set_and_does_not_act_is_not_done() {
             let at = UNIX_EPOCH + Duration::from_millis(START_MS as u64) + Duration::from_secs(day * 86_400);
             fs::File::options().append(true).open(path).unwrap().set_modified(at).unwrap();
         }
-        let page = home.json(&["report"]);
-        let found = page["findings"].as_array().unwrap().iter().find(|found| found["id"] == id);
-        found.unwrap_or_else(|| panic!("{page:#}"))["advice"].as_str().unwrap().to_owned()
+        home.advice(id, &[])
     };
     let (hour, window) = ("{\"promptCacheTtl\": \"1h\"}", "{\"autoCompactWindow\": 150000}");
     let done = "already: done; what is shown here happened without it";
@@ -916,9 +912,7 @@ fn an_hour_behind_a_gateway_is_told_with_what_it_takes() {
         let words = "the Claude apps gateway has no 1h";
         let counts = found["evidence"]["counts"].as_str().unwrap();
         assert_eq!((&found["verdict"], counts.contains(words)), (&json!("propose"), is_told), "{found:#}");
-        let page = home.json(&["report"]);
-        let found = page["findings"].as_array().unwrap().iter().find(|found| found["id"] == "cache_lifetime_long");
-        let advice = found.unwrap()["advice"].as_str().unwrap();
+        let advice = home.advice("cache_lifetime_long", &[]);
         assert_eq!(advice.contains(words), is_told, "{advice}");
     }
 }
@@ -979,9 +973,7 @@ fn what_all_projects_decide_themselves_is_to_be_changed_there() {
     let advice = |work: &str, play: &str| {
         home.write("work/.claude/settings.json", work);
         home.write("play/.claude/settings.json", play);
-        let page = home.json(&["report"]);
-        let found = page["findings"].as_array().unwrap().iter().find(|found| found["id"] == "context_growth");
-        found.unwrap()["advice"].as_str().unwrap().to_owned()
+        home.advice("context_growth", &[])
     };
     let all = advice("{\"autoCompactWindow\": 900000}", "{\"autoCompactEnabled\": false}");
     let begins = "first correct this: every project decides it itself, and its file wins: in …/";
@@ -1488,9 +1480,7 @@ fn the_page_says_where_a_project_goes_its_own_way() {
         ("{\"autoCompactEnabled\": false}", "first correct this: in …/work autoCompactWindow is overridden by "),
     ] {
         home.write("work/.claude/settings.json", settings);
-        let page = home.json(&["report"]);
-        let found = page["findings"].as_array().unwrap().iter().find(|found| found["id"] == "context_growth");
-        let advice = found.unwrap()["advice"].as_str().unwrap();
+        let advice = home.advice("context_growth", &[]);
         assert!(advice.contains(told), "{advice}");
     }
 }
@@ -1499,11 +1489,7 @@ fn the_page_says_where_a_project_goes_its_own_way() {
 /// request nothing is told.
 #[test]
 fn the_page_goes_by_what_holds_in_the_project() {
-    let advice = |home: &Home| {
-        let page = home.json(&["report"]);
-        let found = page["findings"].as_array().unwrap().iter().find(|found| found["id"] == "context_growth");
-        found.unwrap_or_else(|| panic!("{page:#}"))["advice"].as_str().unwrap().to_owned()
-    };
+    let advice = |home: &Home| home.advice("context_growth", &[]);
     let home = growing();
     home.write("work/.claude/settings.json", "{\"autoCompactWindow\": 150000}");
     assert!(advice(&home).starts_with("autoCompactWindow is 150000 already: done"), "{}", advice(&home));
@@ -1527,9 +1513,7 @@ fn what_a_project_switches_off_itself_is_not_proposed_for_all_projects() {
         let home = growing();
         home.write("work/.claude/settings.json", settings);
         let found = finding(&home, "S3", "automatic compaction", &[]);
-        let page = home.json(&["report"]);
-        let told = page["findings"].as_array().unwrap().iter().find(|found| found["id"] == "context_growth");
-        let advice = told.unwrap()["advice"].as_str().unwrap().to_owned();
+        let advice = home.advice("context_growth", &[]);
         (found["verdict"] == "propose", found["reason"].as_str().unwrap_or_default().to_owned(), advice)
     };
     for settings in [

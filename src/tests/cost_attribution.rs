@@ -5,7 +5,6 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 use proptest::prelude::*;
 
 use super::timeline_builder::Story;
-use crate::base::data::Data;
 use crate::base::id::work;
 use crate::cost::attribution::{Attribution, GroupCost};
 use crate::cost::bill::Bill;
@@ -22,19 +21,10 @@ use crate::whatif::sim::money::{Prices, Tariff};
 use crate::whatif::sim::sizes::{BlockSizes, Estimator, SizeRules};
 use crate::whatif::sim::view::ItemKey;
 
-fn prices() -> Prices {
-    Prices::parse(&Data::default().text("prices.toml").unwrap(), "prices.toml").unwrap()
-}
-
-fn sizes(timeline: &Timeline, estimator: Estimator) -> BlockSizes {
-    let rules = SizeRules::parse(&Data::default().text("policies/sizes.toml").unwrap(), "sizes.toml").unwrap();
-    BlockSizes::new(timeline, estimator, &rules)
-}
-
 /// Does something with the bill of a timeline.
 fn with_bill<T>(timeline: &Timeline, estimator: Estimator, ask: impl FnOnce(&Bill<'_>) -> T) -> T {
-    let (prices, sizes) = (prices(), sizes(timeline, estimator));
-    ask(&Bill::of(timeline, &sizes, Tariff::new(&prices, &timeline.names), CacheLifetime::FiveMinutes))
+    let sizes = BlockSizes::new(timeline, estimator, SizeRules::shipped());
+    ask(&Bill::of(timeline, &sizes, Tariff::new(Prices::shipped(), &timeline.names), CacheLifetime::FiveMinutes))
 }
 
 fn usage(read: u64, write: u64, input: u64, output: u64) -> Usage {
@@ -426,7 +416,7 @@ fn told(steps: &[Step]) -> Timeline {
 
 /// The bill as the usage has it, by prices looked up one by one.
 fn billed(timeline: &Timeline) -> (Spent, Cost) {
-    let prices = prices();
+    let prices = Prices::shipped();
     let mut all = (Spent::default(), Cost::default());
     for request in &timeline.requests {
         let usage = request.usage();

@@ -81,21 +81,26 @@ fn proposed(rule: &str, observed: &Observed, text: &str) -> BTreeMap<String, Str
     deltas(&spoken(rule, observed, text)).into_iter().map(spelled).collect()
 }
 
-fn map<const N: usize>(entries: [(&str, &str); N]) -> BTreeMap<String, String> {
+pub(super) fn map<const N: usize>(entries: [(&str, &str); N]) -> BTreeMap<String, String> {
     entries.into_iter().map(|(key, value)| (key.to_owned(), value.to_owned())).collect()
 }
 
-/// The one reason of a rule for doing nothing: "hold …" or "skip …".
-fn reason(rule: &str, observed: &Observed, text: &str) -> String {
-    let findings = spoken(rule, observed, text);
-    assert_eq!(findings.len(), 1, "{findings:?}");
-    match &findings[0].verdict {
+/// Why a verdict proposes nothing: "hold …" or "skip …".
+pub(super) fn unproposed(verdict: &Verdict) -> String {
+    match verdict {
         Verdict::Propose(delta) => panic!("proposes {} = {}", delta.key, delta.to),
         Verdict::Hold(reason) => format!("hold {reason}"),
         Verdict::Skip(reason) => format!("skip {reason}"),
         Verdict::Hint(words) => format!("hint {words}"),
         Verdict::Wait { .. } | Verdict::TakenBack { .. } => "wait".to_owned(),
     }
+}
+
+/// The one reason of a rule for doing nothing.
+fn reason(rule: &str, observed: &Observed, text: &str) -> String {
+    let findings = spoken(rule, observed, text);
+    assert_eq!(findings.len(), 1, "{findings:?}");
+    unproposed(&findings[0].verdict)
 }
 
 /// The text with everything that a rule proposes. A second run must have nothing to add.

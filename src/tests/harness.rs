@@ -114,6 +114,13 @@ impl Home {
         path
     }
 
+    /// What the first page says is to be done about a finding.
+    pub fn advice(&self, finding: &str, more: &[&str]) -> String {
+        let page = self.json(&[&["report"], more].concat());
+        let found = page["findings"].as_array().unwrap().iter().find(|found| found["id"] == finding);
+        found.unwrap_or_else(|| panic!("{page:#}"))["advice"].as_str().unwrap().to_owned()
+    }
+
     /// Runs a command line in this home.
     pub fn run(&self, arguments: &[&str]) -> Outcome {
         self.run_with(arguments, b"")

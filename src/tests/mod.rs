@@ -6,6 +6,7 @@ mod blocks;
 mod body_shapes;
 mod budget;
 mod calibration_population;
+mod changed_bytes;
 mod claude_claims;
 mod claude_history;
 mod claude_json;

@@ -3,6 +3,7 @@
 use proptest::prelude::*;
 use serde_json::json;
 
+use super::changed_bytes::{any_change, changed_log};
 use crate::logs::read;
 use crate::logs::record::Extractor;
 use crate::logs::take::TakeLines;
@@ -31,95 +32,6 @@ fn valid_lines() -> Vec<Vec<u8>> {
         format!("{}{}", &torn[..torn.len() - 9], answers("c1", "a\\b")),
     ];
     lines.into_iter().map(String::into_bytes).collect()
-}
-
-/// A change of some bytes, at a share of the length.
-#[derive(Clone, Debug)]
-enum Change {
-    Flip(usize, u8),
-    Truncate(usize),
-    Remove(usize, usize),
-    Insert(usize, Vec<u8>),
-    Repeat(usize, usize),
-}
-
-fn any_change() -> impl Strategy<Value = Change> {
-    let place = 0..4096_usize;
-    let piece = prop_oneof![
-        prop::sample::select(vec![
-            "{",
-            "}",
-            "[",
-            "]",
-            "\"",
-            "\\",
-            "\\u12",
-            "\\x",
-            "\\ud83d",
-            ",",
-            ":",
-            "\n",
-            "\r",
-            "\0",
-            "}{",
-            "null",
-            "\"type\":",
-            "{\"type\":\"user\",\"sessionId\":\"s\"}",
-            "\"content\":",
-            "1e999",
-        ])
-        .prop_map(|piece| piece.as_bytes().to_vec()),
-        prop::collection::vec(any::<u8>(), 1..6),
-    ];
-    prop_oneof![
-        (place.clone(), any::<u8>()).prop_map(|(at, mask)| Change::Flip(at, mask)),
-        place.clone().prop_map(Change::Truncate),
-        (place.clone(), 1..40_usize).prop_map(|(at, length)| Change::Remove(at, length)),
-        (place.clone(), piece).prop_map(|(at, piece)| Change::Insert(at, piece)),
-        (place, 1..200_usize).prop_map(|(at, length)| Change::Repeat(at, length)),
-    ]
-}
-
-impl Change {
-    fn apply(&self, bytes: &mut Vec<u8>) {
-        let place = |at: usize| at % (bytes.len() + 1);
-        let end = |at: usize, length: usize| (at + length).min(bytes.len());
-        match self {
-            Self::Flip(at, mask) => {
-                let at = place(*at);
-                if let Some(byte) = bytes.get_mut(at) {
-                    *byte ^= mask;
-                }
-            }
-            Self::Truncate(at) => bytes.truncate(place(*at)),
-            Self::Remove(at, length) => drop(bytes.drain(place(*at)..end(place(*at), *length))),
-            Self::Insert(at, piece) => {
-                drop(bytes.splice(place(*at)..place(*at), piece.iter().copied()).collect::<Vec<_>>());
-            }
-            Self::Repeat(at, length) => {
-                let piece = bytes[place(*at)..end(place(*at), *length)].to_vec();
-                bytes.extend(piece);
-            }
-        }
-    }
-}
-
-/// Valid lines, changed here and there, some of them joined to one.
-fn any_changed_log() -> impl Strategy<Value = Vec<u8>> {
-    let line = (prop::sample::select(valid_lines()), prop::collection::vec(any_change(), 0..3), 0..8_u8);
-    prop::collection::vec(line, 0..12).prop_map(|lines| {
-        let mut log = Vec::new();
-        for (mut line, changes, end) in lines {
-            for change in changes {
-                change.apply(&mut line);
-            }
-            log.extend(line);
-            if end > 0 {
-                log.push(b'\n');
-            }
-        }
-        log
-    })
 }
 
 /// Reads a log in two ways and takes it through all stages.
@@ -160,7 +72,7 @@ proptest! {
     }
 
     #[test]
-    fn changed_logs_are_read_to_the_end(log in any_changed_log()) {
+    fn changed_logs_are_read_to_the_end(log in changed_log(prop::sample::select(valid_lines()), 3, 12)) {
         check(&log)?;
     }
 

@@ -5,14 +5,11 @@ use std::ops::Range;
 
 use proptest::prelude::*;
 
-use crate::base::body_shape::LayerId;
 use crate::base::id::{Id, work};
 use crate::base::names::{Names, Sym};
 use crate::mine::follow_ups::FollowUps;
 use crate::mine::observe::{EventGuide, EventSums};
-use crate::telemetry::log::{
-    EventLog, NO_FORMAT, NO_LATENCY, NO_ORDER, NO_STEP, RecordedAs, RecordedContent, RecordedEvent, RecordedPlan,
-};
+use crate::telemetry::log::{EventLog, NO_STEP, RecordedEvent};
 
 const TOOLS: [&str; 4] = ["", "A", "B", "C"];
 
@@ -23,32 +20,14 @@ pub fn event(chain: u32, partition: u32, step: u32, tool: u32, body: u8, place: 
         partition,
         step,
         ts: place as i64,
-        latency_ms: NO_LATENCY,
         call: place as u32,
         tool: Sym(tool),
         endpoint: Sym(tool),
-        path: 0,
         body: if body == 0 { Id::NONE } else { Id([body; 16]) },
         bytes: 100,
-        shape: 0,
-        inner_formats: 0,
-        depth: 0,
-        columns: 0,
-        rows: 0,
-        items: 0,
-        key_stability: f32::NAN,
-        layer: LayerId::L3,
-        format: NO_FORMAT,
         baseline: 25,
         sent: 25,
-        weight: 1.0,
-        content: RecordedContent::Text,
-        order: NO_ORDER,
-        what: RecordedAs::Response,
-        handle_tokens: 0,
-        plan: RecordedPlan::default(),
-        encodings_start: 0,
-        encodings_count: 0,
+        ..RecordedEvent::default()
     }
 }
 

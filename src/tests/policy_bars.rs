@@ -2,6 +2,7 @@
 
 use std::time::Instant;
 
+use super::shipped_sheets::anchored_sizes;
 use super::timeline_corpus::input;
 use crate::base::data::Data;
 use crate::frames::input::timeline::{TextWords, TimelineDetail};
@@ -11,7 +12,7 @@ use crate::whatif::prompt_cache::PromptCacheThresholds;
 use crate::whatif::sim::cells::CellRules;
 use crate::whatif::sim::money::Prices;
 use crate::whatif::sim::simulator::Simulator;
-use crate::whatif::sim::sizes::{BlockSizes, Estimator, SizeRules};
+use crate::whatif::sim::sizes::SizeRules;
 
 #[test]
 #[ignore = "needs a folder of logs in DEVBOY_LOGS"]
@@ -22,16 +23,14 @@ fn bars_of_the_cache_on_real_logs() {
         .unwrap();
     let data = Data::default();
     let text = |name: &str| data.text(name).unwrap();
-    let prices = Prices::parse(&text("prices.toml"), "prices.toml").unwrap();
-    let rules = SizeRules::parse(&text("policies/sizes.toml"), "sizes.toml").unwrap();
     let cells = CellRules::parse(&text("policies/cells.toml"), "cells.toml").unwrap();
     let thresholds = PromptCacheThresholds::parse(&text("policies/prompt_cache.toml"), "prompt_cache.toml").unwrap();
     let begin = Instant::now();
-    let sizes = BlockSizes::new(&timeline, Estimator::Anchored, &rules);
-    let simulator = Simulator::new(&timeline, &sizes, &thresholds.cache_rules, &prices);
+    let sizes = anchored_sizes(&timeline);
+    let simulator = Simulator::new(&timeline, &sizes, &thresholds.cache_rules, Prices::shipped());
     println!("simulator in {:?}", begin.elapsed());
     let begin = Instant::now();
-    let found = prompt_cache::run(&simulator, &thresholds, &prices, &cells);
+    let found = prompt_cache::run(&simulator, &thresholds, Prices::shipped(), &cells);
     println!("all runs in {:?}", begin.elapsed());
     let parts =
         [("all", found.against_bill), ("main", found.against_bill_main), ("held out", found.against_bill_held_out)];
@@ -52,7 +51,7 @@ fn bars_of_the_cache_on_real_logs() {
     for (cause, sum) in &found.causes {
         println!("{cause:?}: {} events, {} tokens lost, {} again", sum.events, sum.tokens_lost, sum.tokens_again);
     }
-    for drift in calibration::calibrate(&timeline, &rules).drift {
+    for drift in calibration::calibrate(&timeline, SizeRules::shipped()).drift {
         let ratio = drift.estimated as f64 / drift.actual.max(1) as f64;
         println!("{}: {ratio:.3}, p50 {} %, p90 {} %", drift.estimator, drift.percent_p50, drift.percent_p90);
     }

@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use proptest::prelude::*;
 
+use super::shipped_sheets::anchored_sizes;
 use super::timeline_builder::{MODEL, Story};
 use crate::base::data::{Data, fitting};
 use crate::logs::timeline::requests::{Marks, SegmentCause, Timeline, Trigger};
@@ -14,26 +15,12 @@ use crate::whatif::sim::cost::{Spent, UNITS_PER_TOKEN};
 use crate::whatif::sim::money::Prices;
 use crate::whatif::sim::run::SimulatedRun;
 use crate::whatif::sim::simulator::Simulator;
-use crate::whatif::sim::sizes::{BlockSizes, Estimator, SizeRules};
 use crate::whatif::sim::view::{ContextView, ForkPoints, Given, Moment, Stage, StageOutput};
 
-fn shipped() -> CacheRules {
-    fitting::<CacheRules>(&Data::default().text("policies/prompt_cache.toml").unwrap(), "prompt_cache.toml").unwrap()
-}
-
-fn sizes(timeline: &Timeline) -> BlockSizes {
-    let rules = SizeRules::parse(&Data::default().text("policies/sizes.toml").unwrap(), "sizes.toml").unwrap();
-    BlockSizes::new(timeline, Estimator::Anchored, &rules)
-}
-
-fn prices() -> Prices {
-    Prices::parse(&Data::default().text("prices.toml").unwrap(), "prices.toml").unwrap()
-}
-
 fn simulated(timeline: &Timeline, change: impl FnOnce(&mut Params)) -> SimulatedRun {
-    let mut cache_rules = shipped();
+    let mut cache_rules = CacheRules::shipped().clone();
     change(&mut cache_rules.params);
-    Simulator::new(timeline, &sizes(timeline), &cache_rules, &prices()).baseline()
+    Simulator::new(timeline, &anchored_sizes(timeline), &cache_rules, Prices::shipped()).baseline()
 }
 
 fn reads_and_writes(run: &SimulatedRun) -> Vec<(u64, u64)> {
@@ -197,9 +184,9 @@ fn short_prefixes_are_not_cached() {
     assert_eq!(reads_and_writes(&run), [(0, 0), (0, 4_096), (4_096, 10)]);
     let all = simulated(&timeline, |params| params.min_cacheable = MinCacheable::Tokens(10_000));
     assert_eq!(all.total().spent, Spent { uncached: 4_095 + 4_096 + 4_106, ..Spent::default() });
-    assert_eq!(shipped().min_cacheable("claude-opus-5"), 512);
-    assert_eq!(shipped().min_cacheable("claude-opus-4-6[1m]"), 4_096);
-    assert_eq!(shipped().min_cacheable("gpt-9"), 1_024);
+    assert_eq!(CacheRules::shipped().min_cacheable("claude-opus-5"), 512);
+    assert_eq!(CacheRules::shipped().min_cacheable("claude-opus-4-6[1m]"), 4_096);
+    assert_eq!(CacheRules::shipped().min_cacheable("gpt-9"), 1_024);
 }
 
 #[test]
@@ -229,7 +216,7 @@ fn layouts_decide_what_is_marked() {
     let doubled = simulated(&timeline, |params| {
         (params.layout, params.double_system) = (CacheLayout::AgentRuntime, Switch::On);
     });
-    let again = shipped().cache.system_tokens;
+    let again = CacheRules::shipped().cache.system_tokens;
     assert_eq!(doubled.requests[1].spent(), Spent { read: 16_000, uncached: 1_000 + again, ..Spent::default() });
 }
 
@@ -250,7 +237,7 @@ fn a_look_back_of_twenty_blocks_does_not_find_an_older_breakpoint() {
     };
     let read = |calls, lookback| {
         let timeline = story(calls);
-        let still = sizes(&timeline).prefix[0];
+        let still = anchored_sizes(&timeline).prefix[0];
         let run = simulated(&timeline, |params| params.lookback_blocks = lookback);
         (run.requests[1].spent().read, still)
     };
@@ -335,7 +322,7 @@ fn a_fork_reads_what_was_sent_to_its_original_as_far_as_it_begins_so() {
     log.session("a", "/p").human(40_000).ask(0, 60_000, 0).says(1_000).wait(2);
     log.agent("fork").back_to(0).human(400).ask(60_000, 350, 0);
     let timeline = log.done();
-    let (cache_rules, sizes, prices) = (shipped(), sizes(&timeline), prices());
+    let (cache_rules, sizes, prices) = (CacheRules::shipped(), anchored_sizes(&timeline), Prices::shipped());
     let simulator = Simulator::new(&timeline, &sizes, &cache_rules, &prices);
     let read = |chains| {
         let stage: Box<dyn Stage> = Box::new(Halved { chains, is_halved: false });
@@ -388,7 +375,7 @@ fn knobs_are_read_as_written_and_senseless_ones_named() {
         assert!(params(wrong).unwrap_err().to_string().starts_with("p.toml:"), "{wrong}");
     }
     let check = |change: fn(&mut Params)| {
-        let mut params = shipped().params;
+        let mut params = CacheRules::shipped().params;
         change(&mut params);
         params.check().map_err(|error| error.message)
     };
@@ -429,7 +416,7 @@ fn a_stage_that_changes_the_head_leaves_only_the_static_prefix() {
         log.calls("Bash", "", 100).wait(1).result(400).ask(20_000 + 200 * (request - 1), 200, 0);
     }
     let timeline = log.done();
-    let (cache_rules, prices, sizes) = (shipped(), prices(), sizes(&timeline));
+    let (cache_rules, prices, sizes) = (CacheRules::shipped(), Prices::shipped(), anchored_sizes(&timeline));
     let simulator = Simulator::new(&timeline, &sizes, &cache_rules, &prices);
     let mut stages: Vec<Box<dyn Stage>> = vec![Box::new(Newest(2))];
     let run = simulator.run(0..1, &mut stages, None);
@@ -599,7 +586,7 @@ proptest! {
     /// Chains are independent: whoever runs them in parts, in any parts, gets the same.
     #[test]
     fn parts_put_together_are_the_whole(timeline in stories(), cut in 0_u32..4) {
-        let (cache_rules, prices, sizes) = (shipped(), prices(), sizes(&timeline));
+        let (cache_rules, prices, sizes) = (CacheRules::shipped(), Prices::shipped(), anchored_sizes(&timeline));
         let simulator = Simulator::new(&timeline, &sizes, &cache_rules, &prices);
         let all = timeline.chains.len() as u32;
         let cut = cut.min(all);
@@ -614,9 +601,9 @@ proptest! {
     /// The short cut for runs without stages and the full way are two ways to the same.
     #[test]
     fn a_stage_that_changes_nothing_changes_nothing(timeline in stories(), layout in any_layout()) {
-        let mut cache_rules = shipped();
+        let mut cache_rules = CacheRules::shipped().clone();
         cache_rules.params.layout = layout;
-        let (prices, sizes) = (prices(), sizes(&timeline));
+        let (prices, sizes) = (Prices::shipped(), anchored_sizes(&timeline));
         let simulator = Simulator::new(&timeline, &sizes, &cache_rules, &prices);
         let mut stages: Vec<Box<dyn Stage>> = vec![Box::new(Idle)];
         prop_assert_eq!(simulator.run(0..timeline.chains.len() as u32, &mut stages, None), simulator.baseline());
@@ -625,7 +612,7 @@ proptest! {
     /// Another chain can share the static prefix, and nothing behind it.
     #[test]
     fn two_chains_never_share_more_than_the_static_prefix(timeline in stories()) {
-        let (cache_rules, prices, sizes) = (shipped(), prices(), sizes(&timeline));
+        let (cache_rules, prices, sizes) = (CacheRules::shipped(), Prices::shipped(), anchored_sizes(&timeline));
         let simulator = Simulator::new(&timeline, &sizes, &cache_rules, &prices);
         let run = simulator.baseline();
         for chain in &timeline.chains {
@@ -653,7 +640,7 @@ proptest! {
         lost in proptest::collection::vec(any::<bool>(), 1..40),
     ) {
         let timeline = with_losses(&lost);
-        let weight = shipped().cache.unforeseen_weight;
+        let weight = CacheRules::shipped().cache.unforeseen_weight;
         let (run, never) = (simulated(&timeline, |_| {}), simulated(&timeline, |params| params.unforeseen = Switch::Off));
         let mut before = 0;
         for (turn, &lost) in lost.iter().enumerate() {

@@ -1,14 +1,13 @@
 //! Sizes after compactions, predicted by what was known before their week, on clients of which everything is known.
 
+use super::shipped_sheets::anchored_sizes;
 use crate::base::backtest::week_of;
 use crate::base::bootstrap::below;
-use crate::base::data::Data;
 use crate::logs::timeline::requests::{Timeline, Trigger};
 use crate::tests::timeline_builder::Story;
 use crate::whatif::compaction::carry::after_sizes;
 use crate::whatif::compaction::outcome::AfterSizes;
 use crate::whatif::compaction::{CompactionThresholds, carry};
-use crate::whatif::sim::sizes::{BlockSizes, Estimator, SizeRules};
 
 /// Seconds of a day.
 const DAY: i64 = 86_400;
@@ -46,10 +45,8 @@ pub fn sessions(count: usize, seed: u64, rest: u64, noise: usize) -> Timeline {
 }
 
 fn found(timeline: &Timeline) -> AfterSizes {
-    let rules = SizeRules::parse(&Data::default().text("policies/sizes.toml").unwrap(), "sizes.toml").unwrap();
-    let sizes = BlockSizes::new(timeline, Estimator::Anchored, &rules);
     let thresholds = CompactionThresholds::shipped();
-    after_sizes(timeline, &sizes, &thresholds.params, thresholds)
+    after_sizes(timeline, &anchored_sizes(timeline), &thresholds.params, thresholds)
 }
 
 #[test]
@@ -84,8 +81,7 @@ fn the_interval_holds_as_often_as_it_promises() {
 #[test]
 fn a_week_knows_nothing_of_itself_and_of_later_ones() {
     let timeline = sessions(60, 7, 6_000, 4_000);
-    let rules = SizeRules::parse(&Data::default().text("policies/sizes.toml").unwrap(), "sizes.toml").unwrap();
-    let sizes = BlockSizes::new(&timeline, Estimator::Anchored, &rules);
+    let sizes = anchored_sizes(&timeline);
     let thresholds = CompactionThresholds::shipped();
     let mut compactions = carry::compactions(&timeline, &sizes, thresholds);
     let before = carry::forecasts(&compactions, thresholds);
@@ -106,12 +102,10 @@ fn a_week_knows_nothing_of_itself_and_of_later_ones() {
 /// What comes back is measured on the log where it has compactions enough; else it is what the parameters say.
 #[test]
 fn what_comes_back_after_a_compaction_is_that_of_the_log() {
-    let rules = SizeRules::parse(&Data::default().text("policies/sizes.toml").unwrap(), "sizes.toml").unwrap();
     let thresholds = CompactionThresholds::shipped();
     let of = |count: usize| {
         let timeline = sessions(count, 5, 6_000, 4_000);
-        let sizes = BlockSizes::new(&timeline, Estimator::Anchored, &rules);
-        let found = carry::reattached(&timeline, &sizes, &thresholds.params, thresholds);
+        let found = carry::reattached(&timeline, &anchored_sizes(&timeline), &thresholds.params, thresholds);
         let mut came: Vec<u64> =
             timeline.boundaries.iter().map(|one| timeline.request(one.request).context() - PREFIX).collect();
         came.sort_unstable();

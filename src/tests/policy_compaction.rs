@@ -7,7 +7,6 @@ use proptest::prelude::*;
 
 use super::plain_driver::{PREFIX, Sent, blocks, logged, run_of, send, sizes};
 use super::timeline_builder::{MODEL, Story};
-use crate::base::data::Data;
 use crate::logs::timeline::requests::{BlockKind, ReferenceKind, SegmentCause, Timeline, Trigger as Asked};
 use crate::whatif::compaction::carry::after_sizes;
 use crate::whatif::compaction::figures::{compactions, percentiles, points};
@@ -21,7 +20,7 @@ use crate::whatif::sim::breakage::Detectors;
 use crate::whatif::sim::breakage::detect::orphans;
 use crate::whatif::sim::breakage::rows::BreakClass;
 use crate::whatif::sim::run::SimulatedRun;
-use crate::whatif::sim::sizes::{BlockSizes, Estimator, SizeRules};
+use crate::whatif::sim::sizes::BlockSizes;
 use crate::whatif::sim::view::{ContextView, ExtraCall, Given, ItemKey, Moment, Stage, StageJournal, StageOutput};
 
 const SHIPPED: &str = include_str!("../../rules/policies/compaction.toml");
@@ -520,8 +519,7 @@ fn stretch(log: &mut Story, contexts: &[u64]) {
 
 /// Sizes with a static prefix of so many tokens.
 fn sized(timeline: &Timeline, prefix: u64) -> BlockSizes {
-    let rules = SizeRules::parse(&Data::default().text("policies/sizes.toml").unwrap(), "sizes.toml").unwrap();
-    BlockSizes { prefix: vec![prefix; timeline.chains.len()], ..BlockSizes::new(timeline, Estimator::Anchored, &rules) }
+    BlockSizes { prefix: vec![prefix; timeline.chains.len()], ..super::shipped_sheets::anchored_sizes(timeline) }
 }
 
 fn client_knobs() -> Params {

@@ -41,13 +41,6 @@ fn sheet() -> &'static HistoryTrimThresholds {
     &SHEET
 }
 
-static SIZES: LazyLock<SizeRules> =
-    LazyLock::new(|| SizeRules::parse(include_str!("../../rules/policies/sizes.toml"), "the shipped sizes").unwrap());
-
-fn size_rules() -> &'static SizeRules {
-    &SIZES
-}
-
 fn rule(change: impl FnOnce(&mut Params)) -> TrimRule {
     let mut params = sheet().params.clone();
     change(&mut params);
@@ -549,7 +542,7 @@ struct Sent {
 
 /// Contexts of the log: what was answered to the request before, what came without a block, what came in.
 fn contexts(timeline: &Timeline) -> Vec<(u32, ContextView)> {
-    let sizes = size_rules();
+    let sizes = SizeRules::shipped();
     let item = |index: u32| {
         let block = &timeline.blocks[index as usize];
         Item { key: ItemKey::Block(index), tokens: sizes.estimate(block) as u32, kept_chars: block.chars }
@@ -589,7 +582,7 @@ fn apply(stage: &mut HistoryTrim, timeline: &Timeline, request: u32, logged: &Co
 
 /// The whole timeline.
 fn send(timeline: &Timeline, rule: &TrimRule) -> (Vec<Sent>, TrimOutcome) {
-    let (mut stage, outcome) = HistoryTrim::new(rule.clone(), size_rules());
+    let (mut stage, outcome) = HistoryTrim::new(rule.clone(), SizeRules::shipped());
     let one = |(request, view): &(u32, ContextView)| {
         let chain = timeline.request(*request).chain;
         if timeline.chain(chain).requests.start == *request {
@@ -647,7 +640,7 @@ fn blocks_become_messages_as_a_router_sees_them() {
     timeline.blocks[10].record = timeline.blocks[9].record;
     let read = |counts_user_role| {
         let mut conversation = Conversation::default();
-        let reading = MessageReading { timeline: &timeline, sizes: size_rules(), counts_user_role };
+        let reading = MessageReading { timeline: &timeline, sizes: SizeRules::shipped(), counts_user_role };
         conversation.follow(&reading, &contexts(&timeline)[1].1.items, 0);
         conversation.messages
     };
@@ -1047,7 +1040,7 @@ proptest! {
         let rule = TrimRule { params, thresholds: sheet().clone() };
         let (sent, _) = send(&timeline, &rule);
         for ((request, view), sent) in contexts(&timeline).iter().zip(sent) {
-            let (mut fresh, _) = HistoryTrim::new(rule.clone(), size_rules());
+            let (mut fresh, _) = HistoryTrim::new(rule.clone(), SizeRules::shipped());
             fresh.begin(&timeline, 0);
             prop_assert_eq!(apply(&mut fresh, &timeline, *request, view).view, sent.view);
         }

@@ -6,8 +6,8 @@ use serde_json::{Value, json};
 use super::harness::Home;
 use super::log_builder::{assistant, user};
 use super::report_page::home_with_large_contexts;
+use super::shipped_sheets::anchored_sizes;
 use super::timeline_builder::Story;
-use crate::base::data::fitting;
 use crate::base::names::Names;
 use crate::logs::timeline::requests::Timeline;
 use crate::logs::trace::NO_TIME;
@@ -17,7 +17,6 @@ use crate::whatif::sim::money::{Prices, Tariff};
 use crate::whatif::sim::outcome::outcome;
 use crate::whatif::sim::run::{Extra, Priced, SimulatedRun};
 use crate::whatif::sim::simulator::Simulator;
-use crate::whatif::sim::sizes::{BlockSizes, Estimator, SizeRules};
 use crate::whatif::sim::view::ExtraCall;
 
 const POLICIES: [&str; 6] = ["prompt-cache", "compaction", "history-trim", "tool-filter", "pick-tools", "all"];
@@ -49,11 +48,8 @@ fn story(sessions: &[Told], is_told: impl Fn(&Told) -> bool) -> Timeline {
 
 /// Both sides of a change of lifetimes, and the tokens of all requests.
 fn sides(timeline: &Timeline) -> (Cost, Cost, u64, u64) {
-    let rules = SizeRules::parse(include_str!("../../rules/policies/sizes.toml"), "sizes").unwrap();
-    let prices = Prices::parse(include_str!("../../rules/prices.toml"), "prices").unwrap();
-    let cache = fitting::<CacheRules>(include_str!("../../rules/policies/prompt_cache.toml"), "cache").unwrap();
-    let sizes = BlockSizes::new(timeline, Estimator::Anchored, &rules);
-    let simulator = Simulator::new(timeline, &sizes, &cache, &prices);
+    let (cache, sizes) = (CacheRules::shipped(), anchored_sizes(timeline));
+    let simulator = Simulator::new(timeline, &sizes, cache, Prices::shipped());
     let short = cache.with(Params { ttl: TtlPolicy::Always(CacheLifetime::FiveMinutes), ..cache.params });
     let found = outcome(timeline, &simulator.baseline(), &simulator.under(&short).baseline());
     let total = found.total;
@@ -414,10 +410,9 @@ fn the_distance_to_the_bill_is_that_of_the_cache_that_was_set() {
 #[test]
 fn a_request_of_a_run_takes_little_room_and_loses_its_price_beside_one_without() {
     assert!(size_of::<Priced>() <= 32);
-    let prices = Prices::parse(include_str!("../../rules/prices.toml"), "prices").unwrap();
     let mut names = Names::default();
     let [known, unknown] = ["claude-opus-4-5", "aurora-7-preview"].map(|model| names.intern(model));
-    let tariff = Tariff::new(&prices, &names);
+    let tariff = Tariff::new(Prices::shipped(), &names);
     let spent = Spent { read: 1, write_5m: 2, write_1h: 3, uncached: 4, output: u32::MAX.into() };
     let priced = |model| Priced::new(5, &spent, tariff.number(model, NO_TIME, spent.prompt()), 6);
     let run =

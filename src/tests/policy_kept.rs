@@ -6,8 +6,9 @@ use std::sync::Arc;
 use proptest::prelude::*;
 
 use super::policy_sizes::laid_out_from_each_other;
+use super::shipped_sheets::anchored_sizes;
 use super::timeline_builder::Story;
-use crate::base::data::{Data, fitting};
+use crate::base::data::Data;
 use crate::base::id::work;
 use crate::logs::timeline::requests::{SegmentCause, Timeline, Trigger};
 use crate::whatif::clearing::Micro;
@@ -25,7 +26,7 @@ use crate::whatif::sim::money::Prices;
 use crate::whatif::sim::run::SimulatedRun;
 use crate::whatif::sim::shared_list::{COPIED, SharedList};
 use crate::whatif::sim::simulator::Simulator;
-use crate::whatif::sim::sizes::{BlockSizes, Estimator, SizeRules};
+use crate::whatif::sim::sizes::{BlockSizes, SizeRules};
 use crate::whatif::sim::view::{ContextView, Given, Moment, Stage, StageJournal, StageOutput};
 
 /// Makes every context anew.
@@ -97,23 +98,12 @@ impl Booked {
 
 struct Bench {
     timeline: Timeline,
-    rules: SizeRules,
     sizes: BlockSizes,
-    cache_rules: CacheRules,
-    prices: Prices,
 }
 
 impl Bench {
     fn new(timeline: Timeline) -> Self {
-        let rules = SizeRules::parse(include_str!("../../rules/policies/sizes.toml"), "sizes").unwrap();
-        Self {
-            sizes: BlockSizes::new(&timeline, Estimator::Anchored, &rules),
-            rules,
-            timeline,
-            cache_rules: fitting::<CacheRules>(include_str!("../../rules/policies/prompt_cache.toml"), "cache")
-                .unwrap(),
-            prices: Prices::parse(include_str!("../../rules/prices.toml"), "prices").unwrap(),
-        }
+        Self { sizes: anchored_sizes(&timeline), timeline }
     }
 
     fn compaction(&self, real: Real) -> Booked {
@@ -150,7 +140,7 @@ impl Bench {
     /// Shell output of so many characters is shown as it was.
     fn capped(&self, chars: u64) -> Booked {
         let results = ClientThresholds::load(&Data::default()).unwrap().results;
-        let limit = ResultLimit::new(Limit::BashChars(chars), results, self.rules.clone());
+        let limit = ResultLimit::new(Limit::BashChars(chars), results, SizeRules::shipped().clone());
         Booked { stages: vec![Box::new(Capped::new(limit, Arc::clone(&self.sizes.tokens)))], books: Vec::new() }
     }
 
@@ -171,7 +161,7 @@ impl Bench {
             HistoryTrimThresholds::parse(include_str!("../../rules/policies/history_trim.toml"), "trim").unwrap();
         let mut params = trim::Params { sticky_step: 1, ..thresholds.params };
         change(&mut params);
-        let (stage, outcome) = HistoryTrim::new(TrimRule { params, thresholds }, &self.rules);
+        let (stage, outcome) = HistoryTrim::new(TrimRule { params, thresholds }, SizeRules::shipped());
         Booked::new(stage, move || format!("{:?}", outcome.borrow()))
     }
 
@@ -184,7 +174,7 @@ impl Bench {
         };
         let sent: Vec<SentResult> = answered.map(sent).collect();
         let params = pipeline::Params { formats: Formats::Extended, partition: HintScope::Virtual };
-        let (stage, journal) = Pipeline::new(&self.timeline, params, sent.into(), &self.rules);
+        let (stage, journal) = Pipeline::new(&self.timeline, params, sent.into(), SizeRules::shipped());
         Booked::of(stage, journal)
     }
 
@@ -207,7 +197,7 @@ impl Bench {
     }
 
     fn simulator(&self) -> Simulator<'_> {
-        Simulator::new(&self.timeline, &self.sizes, &self.cache_rules, &self.prices)
+        Simulator::new(&self.timeline, &self.sizes, CacheRules::shipped(), Prices::shipped())
     }
 
     fn run(&self, booked: Booked) -> (SimulatedRun, Vec<Break>, Vec<String>) {

@@ -1,22 +1,17 @@
 //! Prices: golden vectors, every published row, and tables that cannot be.
 
 use super::timeline_builder::{NOON, Story};
-use crate::base::data::Data;
 use crate::base::names::Names;
 use crate::logs::trace::NO_TIME;
 use crate::whatif::sim::cost::{Spent, UNITS_PER_TOKEN};
 use crate::whatif::sim::money::{PerToken, Prices, Rates, Tariff, unpriced_models};
-
-fn shipped() -> Prices {
-    Prices::parse(&Data::default().text("prices.toml").unwrap(), "rules/prices.toml").unwrap()
-}
 
 /// policies.md 9: request (50851, 39881, input 8) in twentieths of an input token.
 #[test]
 fn the_golden_request_costs_1_697_102_twentieths_and_1_098_887_for_five_minutes() {
     let hour = Spent { read: 50_851, write_1h: 39_881, uncached: 8, ..Spent::default() };
     let five = Spent { write_1h: 0, write_5m: hour.write_1h, ..hour };
-    let rates = shipped().rates("claude-opus-4-5-20251101", NOON, 90_740).unwrap();
+    let rates = Prices::shipped().rates("claude-opus-4-5-20251101", NOON, 90_740).unwrap();
     let twentieths = |spent: &Spent| rates.cost(spent).units / u128::from(UNITS_PER_TOKEN / 20);
     assert_eq!((twentieths(&hour), twentieths(&five)), (1_697_102, 1_098_887));
     assert_eq!(Rates::USUAL.cost(&hour).units, rates.cost(&hour).units, "usual ratios are those of this model");
@@ -52,12 +47,12 @@ fn every_published_price_is_in_the_table() {
         ("claude-mythos-5-1", [10_000, 12_500, 20_000, 250, 50_000]),
     ];
     for (model, wanted) in published {
-        let nano = shipped().rates(model, NOON, 1_000).and_then(|rates| rates.nano_usd);
+        let nano = Prices::shipped().rates(model, NOON, 1_000).and_then(|rates| rates.nano_usd);
         let found = nano.map(|nano| [nano.input, nano.write_5m, nano.write_1h.unwrap(), nano.read, nano.output]);
         assert_eq!(found, Some(*wanted), "{model}");
     }
-    assert!(shipped().rates("claude-fable-5-2", NOON, 1_000).is_none());
-    assert!(shipped().rates("claude-opus-4-55", NOON, 1_000).is_none(), "no loose pattern");
+    assert!(Prices::shipped().rates("claude-fable-5-2", NOON, 1_000).is_none());
+    assert!(Prices::shipped().rates("claude-opus-4-55", NOON, 1_000).is_none(), "no loose pattern");
 }
 
 const DAY: i64 = 86_400_000;
@@ -69,7 +64,7 @@ fn a_call_to_another_model_has_its_price_and_counts_as_input_of_the_first() {
     let mut names = Names::default();
     let models = ["claude-opus-4-5-20251101", "claude-haiku-4.5", "gpt-9"];
     let [opus, haiku, other] = models.map(|model| names.intern(model));
-    let prices = shipped();
+    let prices = Prices::shipped();
     let tariff = Tariff::new(&prices, &names);
     let spent = Spent { uncached: 1_000, output: 100, ..Spent::default() };
     let call = |model, asked| tariff.cost_of_call(model, asked, NOON, &spent);
@@ -85,21 +80,21 @@ fn a_call_to_another_model_has_its_price_and_counts_as_input_of_the_first() {
 
 #[test]
 fn a_price_changes_at_midnight_of_its_first_day() {
-    let read = |at| shipped().rates("claude-sonnet-5-5", at, 1_000).unwrap().nano_usd.unwrap().read;
+    let read = |at| Prices::shipped().rates("claude-sonnet-5-5", at, 1_000).unwrap().nano_usd.unwrap().read;
     assert_eq!((read(OCTOBER_7 - 1), read(OCTOBER_7)), (200, 100));
     assert_eq!(read(NO_TIME), 100, "without a time the newest price holds");
-    let haiku = |at| shipped().rates("claude-haiku-5-5", at, 1_000);
+    let haiku = |at| Prices::shipped().rates("claude-haiku-5-5", at, 1_000);
     assert!(haiku(OCTOBER_7 - 1).is_none() && haiku(OCTOBER_7 + DAY).is_some());
 }
 
 #[test]
 fn the_limit_of_a_band_belongs_to_the_lower_one_and_the_whole_request_moves() {
-    let input = |prompt| shipped().rates("claude-haiku-5-5", OCTOBER_7, prompt).unwrap();
+    let input = |prompt| Prices::shipped().rates("claude-haiku-5-5", OCTOBER_7, prompt).unwrap();
     assert_eq!(input(100_000).nano_usd.unwrap().input, 100);
     assert_eq!(input(100_001).nano_usd.unwrap().input, 500);
     assert_eq!(input(0).nano_usd.unwrap().input, 100);
     assert_eq!(input(100_001).units.input, 5 * UNITS_PER_TOKEN, "in input tokens of a short prompt");
-    let beta = shipped().rates("claude-sonnet-4-5", NOON, 200_001).unwrap();
+    let beta = Prices::shipped().rates("claude-sonnet-4-5", NOON, 200_001).unwrap();
     let hour = Spent { write_1h: 10, uncached: 5, ..Spent::default() };
     assert_eq!(beta.cost(&hour).unpriced_tokens, 15, "no price of an hour is known there");
     assert_eq!(beta.cost(&Spent { uncached: 5, ..Spent::default() }).nano_usd, 5 * 6_000);
@@ -142,7 +137,7 @@ fn models_without_a_price_are_named_and_their_tokens_counted() {
     log.session("a", "/p").human(10).ask(0, 900, 100).says(5);
     log.model("gpt-9").human(10).ask(0, 900, 100).says(5);
     let timeline = log.done();
-    assert_eq!(unpriced_models(&timeline, &shipped()).into_keys().collect::<Vec<_>>(), ["gpt-9"]);
+    assert_eq!(unpriced_models(&timeline, Prices::shipped()).into_keys().collect::<Vec<_>>(), ["gpt-9"]);
 }
 
 proptest::proptest! {
@@ -152,7 +147,7 @@ proptest::proptest! {
         let spent = |[read, write_5m, write_1h, uncached, output]: [u64; 5]| Spent { read, write_5m, write_1h, uncached, output };
         let (a, b) = (spent(a), spent(b));
         for model in ["claude-opus-4-5", "claude-fable-5-1", "claude-3-haiku-20240307"] {
-            let rates = shipped().rates(model, NOON, 1).unwrap();
+            let rates = Prices::shipped().rates(model, NOON, 1).unwrap();
             proptest::prop_assert_eq!(rates.cost(&a) + rates.cost(&b), rates.cost(&(a + b)));
         }
     }
@@ -179,7 +174,7 @@ proptest::proptest! {
 
 #[test]
 fn fast_mode_has_prices_of_its_own_and_what_is_not_published_has_none() {
-    let rates = |model: &str| shipped().rates(model, NOON, 1_000);
+    let rates = |model: &str| Prices::shipped().rates(model, NOON, 1_000);
     for (model, input, output) in [
         ("claude-opus-4-6", 30_000, 150_000),
         ("claude-opus-4-7", 30_000, 150_000),

@@ -11,10 +11,6 @@ use crate::whatif::sim::view::{ContextView, Given, Item, ItemKey, Moment, Stage,
 
 const KNOBS: Params = Params { formats: Formats::Published, partition: HintScope::Virtual };
 
-fn rules() -> SizeRules {
-    SizeRules::parse(include_str!("../../rules/policies/sizes.toml"), "sizes.toml").unwrap()
-}
-
 /// One call and one result a request. Blocks: 0 prompt, 2i + 1 call, 2i + 2 result.
 fn results(chars: &[u32]) -> Timeline {
     let mut log = Story::new();
@@ -56,7 +52,7 @@ impl Stage for Before {
 
 /// What goes out, and the sums.
 fn run(timeline: &Timeline, params: Params, sent: &[SentResult], from: u32, gone: &[u32]) -> (Vec<Seen>, Shortened) {
-    let (pipeline, journal) = Pipeline::new(timeline, params, sent.into(), &rules());
+    let (pipeline, journal) = Pipeline::new(timeline, params, sent.into(), SizeRules::shipped());
     let seen = send(timeline, &mut Before { pipeline, from, gone: gone.to_vec() });
     (seen, outcome(&journal))
 }
@@ -68,7 +64,7 @@ fn tokens(view: &ContextView, block: u32) -> u32 {
 /// What is left of a result of so many characters (and tokens) of which a share of the text is sent.
 fn left(timeline: &Timeline, block: u32, sent: &SentResult) -> u32 {
     let chars = timeline.blocks[block as usize].chars;
-    let text = rules().text_tokens(&timeline.blocks[block as usize], chars, chars).unwrap();
+    let text = SizeRules::shipped().text_tokens(&timeline.blocks[block as usize], chars, chars).unwrap();
     assert!(text < chars, "framing is no text");
     chars - text + (u64::from(text) * sent.tokens).div_ceil(sent.baseline) as u32
 }

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use proptest::prelude::*;
 
+use super::shipped_sheets::anchored_sizes;
 use super::timeline_builder::Story;
-use crate::base::data::fitting;
 use crate::logs::timeline::requests::{ReferenceKind, Timeline};
 use crate::whatif::clearing::Micro;
 use crate::whatif::compaction::figures::{SweepPoint, row};
@@ -18,26 +18,17 @@ use crate::whatif::sim::breakage::{BreakWatch, Detectors};
 use crate::whatif::sim::money::Prices;
 use crate::whatif::sim::run::SimulatedRun;
 use crate::whatif::sim::simulator::Simulator;
-use crate::whatif::sim::sizes::{BlockSizes, Estimator, SizeRules};
+use crate::whatif::sim::sizes::BlockSizes;
 use crate::whatif::sim::view::{Stage, StageJournal};
 
 struct Bench {
     timeline: Timeline,
     sizes: BlockSizes,
-    cache_rules: CacheRules,
-    prices: Prices,
 }
 
 impl Bench {
     fn new(timeline: Timeline) -> Self {
-        let rules = SizeRules::parse(include_str!("../../rules/policies/sizes.toml"), "sizes").unwrap();
-        Self {
-            sizes: BlockSizes::new(&timeline, Estimator::Anchored, &rules),
-            timeline,
-            cache_rules: fitting::<CacheRules>(include_str!("../../rules/policies/prompt_cache.toml"), "cache")
-                .unwrap(),
-            prices: Prices::parse(include_str!("../../rules/prices.toml"), "prices").unwrap(),
-        }
+        Self { sizes: anchored_sizes(&timeline), timeline }
     }
 
     fn run(&self, stage: impl FnOnce() -> Option<Box<dyn Stage>>) -> SimulatedRun {
@@ -46,7 +37,7 @@ impl Bench {
     }
 
     fn simulator(&self) -> Simulator<'_> {
-        Simulator::new(&self.timeline, &self.sizes, &self.cache_rules, &self.prices)
+        Simulator::new(&self.timeline, &self.sizes, CacheRules::shipped(), Prices::shipped())
     }
 
     fn compaction(&self, params: &Params, trigger: CompactionTrigger) -> Box<dyn Stage> {
@@ -117,7 +108,8 @@ fn a_compaction_reads_no_more_than_the_static_prefix_and_writes_the_rest() {
 fn the_summariser_finds_the_cache_of_the_simulated_lifetime() {
     let bench = Bench::new(pausing(6, 600).done());
     let summary = |ttl| {
-        let cache_rules = bench.cache_rules.with(CacheParams { ttl, ..bench.cache_rules.params });
+        let shipped = CacheRules::shipped();
+        let cache_rules = shipped.with(CacheParams { ttl, ..shipped.params });
         let mut stages = vec![bench.compaction(&params(), CompactionTrigger::Tokens(33_000))];
         let run = bench.simulator().under(&cache_rules).run(0..1, &mut stages, None);
         (run.extra[0].request, run.extra[0].call.read, run.extra[0].call.uncached)
@@ -189,7 +181,7 @@ fn a_row_of_the_sweep_holds_cost_summaries_and_losses() {
     let bench = Bench::new(log.done());
     let thresholds = CompactionThresholds::shipped();
     let detectors = Detectors::new(&bench.timeline, &bench.sizes.tokens, breakage::BreakageThresholds::shipped());
-    let requests = Simulator::new(&bench.timeline, &bench.sizes, &bench.cache_rules, &bench.prices);
+    let requests = bench.simulator();
     let point = |trigger_tokens| SweepPoint { trigger_tokens, carry_tokens: 10_012, params: params() };
     let at = |trigger_tokens| row(&requests, &detectors, &point(trigger_tokens), thresholds);
     let never = at(None);

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use super::shipped_sheets::anchored_sizes;
 use super::timeline_builder::{MODEL, Story};
 use crate::base::data::Data;
 use crate::logs::timeline::requests::{Marks, SegmentCause, Timeline, Trigger};
@@ -18,7 +19,6 @@ use crate::whatif::sim::figures::CostVerdict;
 use crate::whatif::sim::money::Prices;
 use crate::whatif::sim::outcome::verdict;
 use crate::whatif::sim::simulator::Simulator;
-use crate::whatif::sim::sizes::{BlockSizes, Estimator, SizeRules};
 use crate::whatif::sim::unlogged::unlogged;
 
 fn sheet() -> PromptCacheThresholds {
@@ -30,21 +30,15 @@ fn cells() -> CellRules {
     CellRules::parse(&Data::default().text("policies/cells.toml").unwrap(), "cells.toml").unwrap()
 }
 
-fn prices() -> Prices {
-    Prices::parse(&Data::default().text("prices.toml").unwrap(), "prices.toml").unwrap()
-}
-
 /// Looks at a timeline with the shipped rules.
 fn on_simulator<T>(timeline: &Timeline, change: impl FnOnce(&mut Params), look: impl FnOnce(&Simulator<'_>) -> T) -> T {
-    let rules = SizeRules::parse(&Data::default().text("policies/sizes.toml").unwrap(), "sizes.toml").unwrap();
-    let sizes = BlockSizes::new(timeline, Estimator::Anchored, &rules);
     let mut cache_rules: CacheRules = sheet().cache_rules;
     change(&mut cache_rules.params);
-    look(&Simulator::new(timeline, &sizes, &cache_rules, &prices()))
+    look(&Simulator::new(timeline, &anchored_sizes(timeline), &cache_rules, Prices::shipped()))
 }
 
 fn found(timeline: &Timeline, change: impl FnOnce(&mut Params)) -> PromptCache {
-    on_simulator(timeline, change, |simulator| prompt_cache::run(simulator, &sheet(), &prices(), &cells()))
+    on_simulator(timeline, change, |simulator| prompt_cache::run(simulator, &sheet(), Prices::shipped(), &cells()))
 }
 
 /// Two sessions that pause for so many seconds, and whether the prefix is still there: one of the half on which the slack is
@@ -445,7 +439,7 @@ fn writes_whose_lifetime_is_not_said_have_the_old_one() {
 /// A write for five minutes pays for eleven reads that keep it: (1.25 − 0.1) / 0.1 = 11.5.
 #[test]
 fn keeping_alive_breaks_even_where_reads_cost_what_a_write_does() {
-    let even = |model, class| prompt_cache::keep_alive_break_even(&prices(), model, class, NO_TIME);
+    let even = |model, class| prompt_cache::keep_alive_break_even(Prices::shipped(), model, class, NO_TIME);
     assert_eq!(even("claude-opus-4-8", CacheLifetime::FiveMinutes), Some((5_750, 500)));
     assert_eq!(even("claude-opus-5-5", CacheLifetime::Hour), Some((7_800, 200)));
     assert_eq!(even("gpt-9", CacheLifetime::Hour), None);

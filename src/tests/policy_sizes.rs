@@ -1,5 +1,6 @@
 //! Sizes: increments shared out exactly, whatever the log leaves out.
 
+use super::shipped_sheets::anchored_sizes;
 use super::timeline_builder::Story;
 use crate::base::data::Data;
 use crate::base::tokenizer::VOCABULARIES;
@@ -7,14 +8,6 @@ use crate::logs::timeline::requests::{Marks, SegmentCause, Timeline, Trigger};
 use crate::whatif::calibration;
 use crate::whatif::sim::laid_out;
 use crate::whatif::sim::sizes::{BlockSizes, Estimator, SizeRules, apportioned};
-
-fn rules() -> SizeRules {
-    SizeRules::parse(&Data::default().text("policies/sizes.toml").unwrap(), "sizes.toml").unwrap()
-}
-
-fn anchored(timeline: &Timeline) -> BlockSizes {
-    BlockSizes::new(timeline, Estimator::Anchored, &rules())
-}
 
 /// Tokens of the context that is laid out for a request.
 fn laid(timeline: &Timeline, sizes: &BlockSizes, request: u32) -> u64 {
@@ -41,7 +34,7 @@ fn an_increment_is_shared_in_proportion_to_estimates() {
     // The growth is 1,000 tokens: 20,004 to 21,004.
     log.result(2_890).ask(20_000, 1_000, 4);
     let timeline = log.done();
-    let sizes = anchored(&timeline);
+    let sizes = anchored_sizes(&timeline);
     // Estimates: the call 163 / 3.26 + 55 = 105, the result 2890 / 2.89 + 30 = 1030; together 1,135 of 1,000 tokens.
     let (call, result) = (timeline.calls[0].asked as usize, timeline.calls[0].answered as usize);
     assert_eq!(
@@ -59,7 +52,7 @@ fn what_no_block_explains_is_residual() {
     log.session("a", "/p").human(400).ask(0, 20_000, 0).calls("Read", "/a", 163).wait(1);
     log.result(2_890).ask(20_000, 5_000, 0);
     let timeline = log.done();
-    let sizes = anchored(&timeline);
+    let sizes = anchored_sizes(&timeline);
     // At most 1.6 times the estimate of 1,135.
     assert_eq!(u64::from(sizes.residual[1]), 5_000 - 1_816);
     assert_eq!(laid(&timeline, &sizes, 1), 25_000);
@@ -71,7 +64,7 @@ fn an_answer_that_was_cached_before_the_human_turn_has_its_measured_size() {
     log.session("a", "/p").hour().human(400).ask(0, 31_883, 8).says(2_000).wait(30);
     log.human(100).ask(32_515, 31, 8);
     let timeline = log.done();
-    let sizes = anchored(&timeline);
+    let sizes = anchored_sizes(&timeline);
     assert_eq!(sizes.tokens[timeline.requests[0].outputs.start as usize], 632);
     assert_eq!(sizes.tokens[timeline.requests[1].inputs.start as usize] + sizes.residual[1], 31);
 }
@@ -83,7 +76,7 @@ fn a_context_that_shrinks_loses_its_newest_items_and_keeps_its_measured_size() {
     log.human(400).ask(20_000, 1_100, 0).thinks(3_330).says(414).wait(1);
     log.segment(SegmentCause::Shrink).human(40).ask(0, 20_500, 0);
     let timeline = log.done();
-    let sizes = anchored(&timeline);
+    let sizes = anchored_sizes(&timeline);
     assert!(!sizes.gone[&2].is_empty());
     for request in 0..3 {
         assert_eq!(laid(&timeline, &sizes, request), timeline.requests[request as usize].context());
@@ -97,7 +90,7 @@ fn a_clearing_takes_the_results_that_it_names() {
     log.result(28_900).result(28_900).ask(20_000, 20_000, 0).says(40).wait(1);
     log.clearing(20_000, 10_000, &[1]).segment(SegmentCause::Shrink).human(4).ask(0, 31_000, 0);
     let timeline = log.done();
-    let sizes = anchored(&timeline);
+    let sizes = anchored_sizes(&timeline);
     let gone: Vec<_> = sizes.gone[&2].iter().map(|key| format!("{key:?}")).collect();
     assert_eq!(gone, [format!("Block({})", timeline.calls[1].answered)]);
     assert_eq!(laid(&timeline, &sizes, 2), 31_000);
@@ -109,12 +102,12 @@ fn estimators_without_an_anchor_say_what_they_say() {
     log.session("a", "/p").human(400).ask(0, 20_000, 0);
     log.timeline().blocks[0].tokens = [70, 90];
     let timeline = log.done();
-    let size = |estimator| BlockSizes::new(&timeline, estimator, &rules()).tokens[0];
+    let size = |estimator| BlockSizes::new(&timeline, estimator, SizeRules::shipped()).tokens[0];
     assert_eq!(size(Estimator::O200k), 70);
     assert_eq!(size(Estimator::Cl100k), 90);
     assert_eq!(size(Estimator::Chars4), 100);
     assert_eq!(size(Estimator::Fitted), 97, "400 / 4.14 = 96.6");
-    let unanchored = BlockSizes::new(&timeline, Estimator::Cl100k, &rules());
+    let unanchored = BlockSizes::new(&timeline, Estimator::Cl100k, SizeRules::shipped());
     assert_eq!((unanchored.residual[0], unanchored.anchored_share(&timeline)), (0, (0, 1)));
 }
 
@@ -150,7 +143,7 @@ fn characters_per_token_are_measured_on_warm_increments() {
         log.human(500).ask(20_000 + growth - 3, 900, 3).wait(60);
     }
     let timeline = log.done();
-    let found = calibration::calibrate(&timeline, &rules());
+    let found = calibration::calibrate(&timeline, SizeRules::shipped());
     let [family] = found.families.as_slice() else { panic!("{:?}", found.families) };
     assert_eq!((family.family.as_str(), family.increments, family.sessions), ("claude-opus-4.5", 2, 2));
     // Framing: 55 + 30 + 18 = 103 per increment, so 1,000 and 500 tokens of text.
@@ -174,7 +167,7 @@ fn bytes_per_token_are_counted_apart_from_characters() {
     log.session("a", "/p").human(40).ask(0, 20_000, 3).calls("Bash", "", 0).wait(1);
     log.result(3_000).ask(20_000, 1_100, 3);
     log.timeline().blocks.iter_mut().for_each(|block| block.bytes = 2 * block.chars);
-    let found = calibration::calibrate(&log.done(), &rules());
+    let found = calibration::calibrate(&log.done(), SizeRules::shipped());
     let family = &found.families[0];
     assert_eq!((family.chars, family.bytes, family.tokens), (3_000, 6_000, 1_000));
     assert_eq!((family.chars_per_token.value, family.bytes_per_token.value), (3.0, 6.0));
@@ -189,8 +182,8 @@ fn blocks_that_nobody_counted_are_estimated_and_calibrate_nothing() {
     log.result(3_000).ask(20_000, 1_100, 3);
     log.timeline().blocks.iter_mut().for_each(|block| block.tokens = [0; VOCABULARIES.len()]);
     let timeline = log.done();
-    assert_eq!(calibration::calibrate(&timeline, &rules()).families, []);
-    let sizes = |estimator| BlockSizes::new(&timeline, estimator, &rules()).tokens;
+    assert_eq!(calibration::calibrate(&timeline, SizeRules::shipped()).families, []);
+    let sizes = |estimator| BlockSizes::new(&timeline, estimator, SizeRules::shipped()).tokens;
     let (counted, fitted) = (sizes(Estimator::O200k), sizes(Estimator::Fitted));
     assert_eq!([counted[0], counted[2]], [fitted[0], fitted[2]]);
     assert_eq!(counted[1], 0, "no text has no tokens");
@@ -286,7 +279,7 @@ proptest::proptest! {
     #[test]
     fn every_context_has_its_billed_size(moves in moves()) {
         let timeline = told(&moves);
-        let sizes = anchored(&timeline);
+        let sizes = anchored_sizes(&timeline);
         for (index, request) in timeline.requests.iter().enumerate().filter(|(_, request)| request.context() > 0) {
             proptest::prop_assert_eq!(laid(&timeline, &sizes, index as u32), request.context(), "request {}", index);
         }
@@ -297,7 +290,7 @@ proptest::proptest! {
     fn contexts_laid_out_one_from_the_other_are_those_laid_out_by_themselves(moves in moves()) {
         let timeline = told(&moves);
         let is_cut = timeline.segments.len() > 1;
-        for (kept, same) in laid_out_from_each_other(&timeline, &anchored(&timeline))? {
+        for (kept, same) in laid_out_from_each_other(&timeline, &anchored_sizes(&timeline))? {
             proptest::prop_assert!(kept == same || kept < same && is_cut, "{} of {}", kept, same);
         }
     }
@@ -322,7 +315,7 @@ fn each_chain_has_its_own_prefix_and_items() {
     log.session("a", "/p").human(40).ask(0, 20_000, 0).says(100).wait(1).human(40).ask(20_000, 200, 0);
     log.agent("x").mark(Marks::META).human(40).ask(0, 9_000, 0);
     let timeline = log.done();
-    let sizes = anchored(&timeline);
+    let sizes = anchored_sizes(&timeline);
     assert_eq!(laid(&timeline, &sizes, 2), 9_000);
     assert_eq!(laid(&timeline, &sizes, 1), 20_200);
 }
@@ -335,7 +328,7 @@ fn a_conversation_that_goes_back_again_and_again_is_laid_out_from_where_it_went_
         log.wait(1).back_to(request).human(10).ask(0, 20_000 + u64::from(request), 0).says(4);
     }
     let timeline = log.done();
-    let sizes = anchored(&timeline);
+    let sizes = anchored_sizes(&timeline);
     let (mut whole, mut items) = (Vec::new(), Vec::new());
     laid_out::lay(&timeline, &sizes, 30_000, &mut whole);
     (0..=30_000).for_each(|index| {
@@ -352,7 +345,7 @@ fn what_is_counted_has_no_framing_in_it() {
     let mut timeline = log.done();
     let result = timeline.calls[0].answered as usize;
     let text_of = |timeline: &Timeline, estimator| {
-        let sizes = BlockSizes::new(timeline, estimator, &rules());
+        let sizes = BlockSizes::new(timeline, estimator, SizeRules::shipped());
         sizes.rules.text_tokens(&timeline.blocks[result], 2_890, sizes.tokens[result]).unwrap()
     };
     timeline.blocks[result].tokens = [0; VOCABULARIES.len()];

@@ -6,7 +6,8 @@ use std::sync::{Arc, LazyLock};
 use proptest::prelude::*;
 use serde_json::json;
 
-use crate::base::data::{Data, fitting};
+use super::shipped_sheets::anchored_sizes;
+use crate::base::data::Data;
 use crate::base::id::work;
 use crate::base::toml;
 use crate::logs::timeline::requests::{BlockKind, NONE, SegmentCause, Timeline, Trigger};
@@ -19,7 +20,6 @@ use crate::whatif::sim::figures::Portion;
 use crate::whatif::sim::money::Prices;
 use crate::whatif::sim::predictors::{Predictions, Successions};
 use crate::whatif::sim::simulator::Simulator;
-use crate::whatif::sim::sizes::{BlockSizes, Estimator, SizeRules};
 use crate::whatif::sim::view::{ContextView, ExtraCall, Given, Item, ItemKey, Moment, Prefix, StageOutput};
 use crate::whatif::tool_filter::Filter;
 use crate::whatif::tool_filter::outcome::coverage;
@@ -707,16 +707,12 @@ fn a_fixed_list_is_read_from_the_cache_and_a_changed_one_is_written_anew() {
     story.ask(30_000, 1_500, 8).calls("Task", "", 40).result(4_000).ask(31_500, 1_500, 8).says(40);
     story.human(40).ask(33_000, 200, 8);
     let timeline = story.done();
-    let text = include_str!("../../rules/policies/sizes.toml");
-    let sizes = BlockSizes::new(&timeline, Estimator::Anchored, &SizeRules::parse(text, "sizes.toml").unwrap());
-    let cache_rules =
-        fitting::<CacheRules>(include_str!("../../rules/policies/prompt_cache.toml"), "prompt_cache.toml").unwrap();
-    let prices = Prices::parse(include_str!("../../rules/prices.toml"), "prices.toml").unwrap();
+    let (sizes, cache_rules, prices) = (anchored_sizes(&timeline), CacheRules::shipped(), Prices::shipped());
     let tools = catalog(&[("Task", 3_000), ("Read", 300), ("Web", 3_000)]);
     let run = |params: Option<Params>| {
         let stage = params.map(|params| filter(&timeline, &params, Some(&tools)));
         let mut stages: Vec<_> = stage.iter().map(Filter::stage).collect();
-        Simulator::new(&timeline, &sizes, &cache_rules, &prices).run(0..timeline.chains.len() as u32, &mut stages, None)
+        Simulator::new(&timeline, &sizes, cache_rules, prices).run(0..timeline.chains.len() as u32, &mut stages, None)
     };
     let baseline = run(None);
     assert_eq!(run(Some(always(&["*"]))), baseline);
@@ -741,15 +737,15 @@ fn missed_after(seconds: i64, layout: CacheLayout, expand: Expand) -> (Spent, Sp
     let read = if seconds < 300 { 30_000 } else { 0 };
     story.ask(read, 31_500 - read, 8).calls("Task", "", 40);
     let timeline = story.done();
-    let text = include_str!("../../rules/policies/sizes.toml");
-    let sizes = BlockSizes::new(&timeline, Estimator::Anchored, &SizeRules::parse(text, "sizes.toml").unwrap());
-    let mut cache_rules =
-        fitting::<CacheRules>(include_str!("../../rules/policies/prompt_cache.toml"), "prompt_cache.toml").unwrap();
+    let mut cache_rules = CacheRules::shipped().clone();
     cache_rules.params.layout = layout;
-    let prices = Prices::parse(include_str!("../../rules/prices.toml"), "prices.toml").unwrap();
     let tools = catalog(&[("Task", 3_000), ("Read", 300), ("Web", 3_000)]);
     let filter = filter(&timeline, &Params { expand, ..always(&["Read"]) }, Some(&tools));
-    let run = Simulator::new(&timeline, &sizes, &cache_rules, &prices).run(0..1, &mut [filter.stage()], None);
+    let run = Simulator::new(&timeline, &anchored_sizes(&timeline), &cache_rules, Prices::shipped()).run(
+        0..1,
+        &mut [filter.stage()],
+        None,
+    );
     assert_eq!(run.extra.len(), 1);
     (run.extra[0].spent, run.requests[1].spent())
 }

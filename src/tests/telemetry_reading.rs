@@ -13,6 +13,7 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
+use super::changed_bytes::{any_change, changed_log};
 use crate::base::body_shape::{BodyShape, LayerId};
 use crate::base::damage::Reason;
 use crate::base::damage::Reason::*;
@@ -492,7 +493,7 @@ proptest! {
 
     #[test]
     fn cuts_and_threads_do_not_show(
-        log in any_changed_log(),
+        log in changed_log(any_line(), 2, 10),
         other in prop::collection::vec(any_alike(), 0..6),
         piece_bytes in prop_oneof![1..40_u64, 40..3000_u64],
         threads in 2..4_usize,
@@ -510,7 +511,7 @@ proptest! {
     }
 
     #[test]
-    fn changed_lines_are_read_to_the_end(log in any_changed_log()) {
+    fn changed_lines_are_read_to_the_end(log in changed_log(any_line(), 2, 10)) {
         check(&log)?;
     }
 
@@ -603,69 +604,6 @@ fn any_line() -> impl Strategy<Value = Vec<u8>> {
         Just(String::new()),
     ]
     .prop_map(|line| line.trim_end_matches('\n').as_bytes().to_vec())
-}
-
-/// A change of some bytes, somewhere.
-#[derive(Clone, Debug)]
-enum Change {
-    Flip(usize, u8),
-    Truncate(usize),
-    Remove(usize, usize),
-    Insert(usize, Vec<u8>),
-}
-
-fn any_change() -> impl Strategy<Value = Change> {
-    let place = 0..4096_usize;
-    let pieces =
-        ["{", "}", "[", "\"", "\\", "\\u12", ",", ":", "\n", "\r", "\0", "}{", "null", "-", "1e999", "\u{feff}"];
-    let piece = prop::sample::select(pieces.to_vec()).prop_map(|piece| piece.as_bytes().to_vec());
-    prop_oneof![
-        (place.clone(), any::<u8>()).prop_map(|(at, mask)| Change::Flip(at, mask)),
-        place.clone().prop_map(Change::Truncate),
-        (place.clone(), 1..40_usize).prop_map(|(at, length)| Change::Remove(at, length)),
-        (place, piece).prop_map(|(at, piece)| Change::Insert(at, piece)),
-    ]
-}
-
-impl Change {
-    fn apply(&self, bytes: &mut Vec<u8>) {
-        let place = |at: usize| at % (bytes.len() + 1);
-        match self {
-            Self::Flip(at, mask) => {
-                let at = place(*at);
-                if let Some(byte) = bytes.get_mut(at) {
-                    *byte ^= mask;
-                }
-            }
-            Self::Truncate(at) => bytes.truncate(place(*at)),
-            Self::Remove(at, length) => {
-                let end = (place(*at) + length).min(bytes.len());
-                bytes.drain(place(*at)..end);
-            }
-            Self::Insert(at, piece) => {
-                let at = place(*at);
-                bytes.splice(at..at, piece.iter().copied());
-            }
-        }
-    }
-}
-
-/// Lines, some of them changed, some of them joined.
-fn any_changed_log() -> impl Strategy<Value = Vec<u8>> {
-    let line = (any_line(), prop::collection::vec(any_change(), 0..2), 0..8_u8);
-    prop::collection::vec(line, 0..10).prop_map(|lines| {
-        let mut log = Vec::new();
-        for (mut line, changes, end) in lines {
-            for change in changes {
-                change.apply(&mut line);
-            }
-            log.extend(line);
-            if end > 0 {
-                log.push(b'\n');
-            }
-        }
-        log
-    })
 }
 
 #[test]

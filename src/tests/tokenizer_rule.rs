@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::json;
 
 use super::event_rules::{Held, SHIPPED, changes};
+use super::event_rules::{map, unproposed};
 use super::harness::Home;
 use super::log_builder::Record;
 use crate::base::data::Data;
@@ -56,21 +57,11 @@ fn proposed(findings: &[Finding]) -> BTreeMap<String, String> {
     findings.iter().filter_map(spelled).collect()
 }
 
-fn map<const N: usize>(entries: [(&str, &str); N]) -> BTreeMap<String, String> {
-    entries.into_iter().map(|(key, value)| (key.to_owned(), value.to_owned())).collect()
-}
-
-/// The one reason for doing nothing: "hold …" or "skip …".
+/// The one reason for doing nothing.
 fn reason(row: FamilyRatio, text: &str) -> String {
     let findings = judged(&[row], &[], text);
     let [finding] = findings.as_slice() else { panic!("{findings:?}") };
-    match &finding.verdict {
-        Verdict::Propose(delta) => panic!("proposes {} = {}", delta.key, delta.to),
-        Verdict::Hold(reason) => format!("hold {reason}"),
-        Verdict::Skip(reason) => format!("skip {reason}"),
-        Verdict::Hint(words) => format!("hint {words}"),
-        Verdict::Wait { .. } | Verdict::TakenBack { .. } => "wait".to_owned(),
-    }
+    unproposed(&finding.verdict)
 }
 
 /// The text with everything that is proposed. A second run must have nothing to add.
