@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::UNIX_EPOCH;
 
+use rayon::prelude::*;
 use xxhash_rust::xxh3::Xxh3;
 
 use crate::base::files;
@@ -129,9 +130,17 @@ pub fn list(roots: &[Root]) -> LogListing {
         let unreadable = walk.unreadable.drain(..).map(|(path, cause)| (path, cause.to_string()));
         listing.unreadable.extend(unreadable);
         let mut directories = Directories { root: &listing.roots[index], last: None };
-        for found in walk.files.drain(..).filter(|found| seen.insert(found.canonical.clone())) {
-            let directory = directories.of(&found.canonical);
-            match log_file(index, directory, found) {
+        // Of canonical paths bytes tell as much as parts, and sooner.
+        let mut is_new = |found: &FoundFile| seen.insert(found.canonical.clone().into_os_string());
+        let found: Vec<(Arc<str>, FoundFile)> = walk
+            .files
+            .drain(..)
+            .filter(|found| is_new(found))
+            .map(|found| (directories.of(&found.canonical), found))
+            .collect();
+        let looked_at = found.into_par_iter().map(|(directory, found)| log_file(index, directory, found));
+        for file in looked_at.collect::<Vec<_>>() {
+            match file {
                 Ok(file) => listing.files.push(file),
                 Err(unreadable) => listing.unreadable.push(unreadable),
             }

@@ -291,7 +291,7 @@ impl CallBlocks {
     pub fn of(corpus: &Corpus, history: &History) -> Self {
         let logs: Vec<&SourceRows> = corpus.files.iter().filter(|file| !file.source.is_sidecar()).collect();
         let (mut blocks, ranks) = Self::without_calls(&logs);
-        blocks.add(logs.into_iter().zip(ranks), &history.calls);
+        blocks.append(Self::among(logs.into_iter().zip(ranks), &history.calls));
         blocks
     }
 
@@ -300,30 +300,35 @@ impl CallBlocks {
         let mut keys: Vec<Id> = logs.iter().map(|log| log.source.key).collect();
         keys.sort_unstable();
         let ranks = logs.iter().map(|log| keys.partition_point(|key| *key < log.source.key) as u32).collect();
-        (Self { keys, answers: Vec::new(), inputs: Vec::new() }, ranks)
+        (Self { keys, ..Self::default() }, ranks)
     }
 
-    /// Adds some calls, of which these logs have all copies, each log with its place. Calls without an id have none: nobody can
-    /// tell which answer is theirs.
-    pub fn add<'l>(&mut self, logs: impl Iterator<Item = (&'l SourceRows, u32)>, calls: &[Call]) {
+    /// Where the values of some calls stand, of which these logs have all copies, each log with its place. Calls without an id
+    /// have none: nobody can tell which answer is theirs.
+    pub fn among<'l>(logs: impl Iterator<Item = (&'l SourceRows, u32)>, calls: &[Call]) -> Self {
         let index = CallIndex::of(calls);
-        let start = self.answers.len();
-        self.answers.resize(start + calls.len(), None);
-        self.inputs.resize(start + calls.len(), None);
+        let (mut answers, mut inputs) = (vec![None; calls.len()], vec![None; calls.len()]);
         for (log, rank) in logs {
             for row in log.rows.calls.iter().filter(|row| row.call.is_some()) {
                 let CallRow { asked, answered, progress, .. } = *row;
                 let Some(call) = index.find(row.call, asked.map_or(Id::NONE, |asked| asked.message)) else { continue };
                 if let Some(asked) = asked {
-                    better(&mut self.inputs[start + call], (progress, rank, asked.block));
+                    better(&mut inputs[call], (progress, rank, asked.block));
                 }
                 // Another answer to the call may have been given up for the one that counts.
                 let body = calls[call].body;
                 if let Some(answered) = answered.filter(|half| half.body == body && half.status == Status::Ok) {
-                    better(&mut self.answers[start + call], (progress, rank, answered.block));
+                    better(&mut answers[call], (progress, rank, answered.block));
                 }
             }
         }
+        Self { keys: Vec::new(), answers, inputs }
+    }
+
+    /// Adds what is known of further calls in the same logs.
+    pub fn append(&mut self, mut further: Self) {
+        self.answers.append(&mut further.answers);
+        self.inputs.append(&mut further.inputs);
     }
 
     /// Brings the calls into another order: each goes to one of these places.
@@ -351,9 +356,9 @@ impl CallBlocks {
 }
 
 /// What `keep` keeps of where the values stand of those blocks that count.
-fn places<P>(counts: &[Option<Copied>], files: Vec<Blocks>, keep: impl Fn((Place, u32)) -> P) -> Vec<P> {
+fn places<P: Send>(counts: &[Option<Copied>], files: Vec<Blocks>, keep: impl Fn((Place, u32)) -> P + Sync) -> Vec<P> {
     let find = |best: &Option<Copied>| best.and_then(|(_, file, block)| files[file as usize].get(block));
-    counts.iter().map(|best| keep(find(best).unwrap_or((Place::NOWHERE, 0)))).collect()
+    counts.par_iter().map(|best| keep(find(best).unwrap_or((Place::NOWHERE, 0)))).collect()
 }
 
 fn better(best: &mut Option<Copied>, copy: Copied) {

@@ -199,29 +199,31 @@ fn judged(args: &Args, mined: &MinedLogs, whose: &Whose, view: &View<'_>, input:
 
 /// Mines the input; follow-ups, projections and how well they hold only if a rule asks for them.
 fn mine(input: &mut Input, numbers: Option<&bounds::FollowUpThresholds>, file: &SettingsFile) -> Result<MinedLogs> {
-    let named = input.named_history();
-    let used = used(input, &named)?;
-    let Some(numbers) = numbers else { return Ok(used) };
-    let stage = PlannerStage::of(file.clone(), input, named, None)?;
+    let (history, names) = input.named_history();
+    let Some(numbers) = numbers else { return used(input, &history, &names) };
+    let stage = PlannerStage::of(file.clone(), input, (history, names), None)?;
     let told @ ToldHistory { history, values, tools } = stage.told();
     let input = &*input;
-    let of_all = || -> Result<MinedLogs> {
+    let of_links = || {
         let follow_ups = FollowUps::of_history(history, &numbers.links.lags);
-        Ok(MinedLogs {
-            follow_ups: follow_ups.rows(numbers),
-            projections: projections::of_history(input, told)?,
-            runnable: Runnable::shipped(&input.data)?.learned(history, values, tools, &[]),
-            coverage: statistics::coverage(&follow_ups, &SizesBySession::of_history(history), numbers),
-            ..used
-        })
+        let coverage = statistics::coverage(&follow_ups, &SizesBySession::of_history(history), numbers);
+        (follow_ups.rows(numbers), coverage)
     };
-    let (mined, prefetching) =
-        input.pool.install(|| rayon::join(of_all, || mined_planners::prefetching(&stage, &input.data)));
-    Ok(MinedLogs { prefetching: Some(prefetching?), ..mined? })
+    let of_use = || -> Result<(MinedLogs, Runnable)> {
+        Ok((used(input, history, tools)?, Runnable::shipped(&input.data)?.learned(history, values, tools, &[])))
+    };
+    // What takes longest goes first, so that no thread waits for another at the end.
+    let of_calls =
+        || rayon::join(|| mined_planners::prefetching(&stage, &input.data), || rayon::join(of_links, of_use));
+    let (projections, (prefetching, ((follow_ups, coverage), of_use))) =
+        input.pool.install(|| rayon::join(|| projections::of_history(input, told), of_calls));
+    let (used, runnable) = of_use?;
+    let (projections, prefetching) = (projections?, Some(prefetching?));
+    Ok(MinedLogs { follow_ups, projections, runnable, coverage, prefetching, ..used })
 }
 
 /// What was used, and how often.
-fn used(input: &Input, (history, names): &(History, Names)) -> Result<MinedLogs> {
+fn used(input: &Input, history: &History, names: &Names) -> Result<MinedLogs> {
     Ok(MinedLogs {
         overview: Overview::of(history),
         models: sessions::model_uses(history, names),

@@ -443,7 +443,9 @@ impl Input {
     /// Which log owns what several of them say, by the pseudonym of the file.
     pub(super) fn standings(&mut self) -> IdMap<Id, FileStanding> {
         let is_known = self.corpus.as_ref().is_some_and(Corpus::knows_standings);
-        standings_of(self.corpus_with(if is_known { HeldRows::Sessions } else { HeldRows::All }))
+        self.corpus_with(if is_known { HeldRows::Sessions } else { HeldRows::All });
+        let corpus = self.corpus.as_ref().expect("it was just loaded");
+        self.pool.install(|| standings_of(corpus))
     }
 
     fn corpus_with(&mut self, wanted: HeldRows) -> &mut Corpus {
@@ -473,8 +475,10 @@ impl Input {
             Some((of, counted)) if of == window => counted,
             _ => {
                 let mut seen = Seen::by(Some(count), &window);
-                let corpus = self.calls();
-                seen.add(&files_of_input(corpus).collect::<Vec<_>>(), &corpus.names, &|(), _, _| ());
+                self.calls();
+                let corpus = self.corpus.as_ref().expect("it was just loaded");
+                let files = self.pool.install(|| files_of_input(corpus).collect::<Vec<_>>());
+                seen.add(&files, &corpus.names, &|(), _, _| ());
                 seen.counts
             }
         }
@@ -573,7 +577,7 @@ impl Input {
         let needed = if self.finds_values && !finds_at_once { HeldRows::Calls } else { HeldRows::Sessions };
         let held = needed.max(self.rows_to_keep);
         let kept = Kept {
-            blocks: finds_at_once && self.keeps_rows() && held < HeldRows::Calls,
+            blocks: finds_at_once && (held < HeldRows::Calls || !self.keeps_rows()),
             // In a window it takes them to tell what lies in it.
             sums_messages: self.sums_messages && self.window == window::ALL,
         };

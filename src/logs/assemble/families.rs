@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use rayon::prelude::*;
+
 use crate::base::id::Id;
 use crate::logs::corpus::SourceRows;
 use crate::logs::timeline::families::{Kinship, PARTS, half, part_of};
@@ -9,15 +11,12 @@ use crate::logs::trace::{FileRows, MarkKind, MarkRow};
 
 /// The families, as places of their logs in this list, in order; those whose first logs come first come first.
 pub fn families(logs: &[(usize, &SourceRows)]) -> Vec<Vec<usize>> {
-    let mut kin = Kinship::of(logs.len());
-    // Those of all ids would be as much as half of the rows.
-    for part in 0..PARTS {
+    let kin = Kinship::by_parts(logs.len(), (0..PARTS).into_par_iter(), |kin, part| {
         for (log, (_, file)) in (0..).zip(logs) {
             let halves = ids(&file.rows).chain([&file.source.key]).map(half);
             halves.filter(|half| part_of(*half) == part).for_each(|half| kin.meet(log, half));
         }
-        kin.forget();
-    }
+    });
     grouped(kin, logs.len())
 }
 
@@ -45,11 +44,9 @@ impl FamilySearch {
 
     /// The families of so many logs.
     pub fn finish(self, logs: usize) -> Vec<Vec<usize>> {
-        let mut kin = Kinship::of(logs);
-        for part in self.parts {
+        let kin = Kinship::by_parts(logs, self.parts.into_par_iter(), |kin, part| {
             part.into_iter().for_each(|(log, half)| kin.meet(log, half));
-            kin.forget();
-        }
+        });
         grouped(kin, logs)
     }
 }

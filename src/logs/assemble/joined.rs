@@ -37,15 +37,18 @@ impl JoinedHistory {
         joined
     }
 
-    /// Takes down where the values of the calls of a family stand, which [`JoinedHistory::add`] is given next.
-    pub(super) fn find_values<'l>(&mut self, family: impl Iterator<Item = (usize, &'l SourceRows)>, part: &History) {
-        if let Some((blocks, ranks)) = &mut self.blocks {
-            blocks.add(family.map(|(place, log)| (log, ranks[place])), &part.calls);
-        }
+    /// Where the values of the calls of a family stand, if somebody wants to know.
+    pub(super) fn values_of<'l>(
+        &self,
+        family: impl Iterator<Item = (usize, &'l SourceRows)>,
+        part: &History,
+    ) -> Option<CallBlocks> {
+        let (_, ranks) = self.blocks.as_ref()?;
+        Some(CallBlocks::among(family.map(|(place, log)| (log, ranks[place])), &part.calls))
     }
 
-    /// Puts a history behind the others.
-    pub(super) fn add(&mut self, mut part: History) {
+    /// Puts a history behind the others, with where its values stand.
+    pub(super) fn add(&mut self, mut part: History, values: Option<CallBlocks>) {
         let history = &mut self.history;
         let (sessions, chains, calls) = (history.sessions.len() as u32, history.chains.len() as u32, self.calls.len());
         for chain in &mut part.chains {
@@ -74,6 +77,9 @@ impl JoinedHistory {
         history.prompts.append(&mut part.prompts);
         history.talk_compactions.append(&mut part.talk_compactions);
         history.merged.add(&part.merged);
+        if let Some(((blocks, _), values)) = self.blocks.as_mut().zip(values) {
+            blocks.append(values);
+        }
     }
 
     /// Brings everything into the order of a history: sessions by id, and with each its chains and their calls.
@@ -95,20 +101,28 @@ impl JoinedHistory {
             times.iter_mut().for_each(|(session, _)| *session = sessions[*session as usize]);
             times.sort_unstable();
         }
-        history.messages.iter_mut().for_each(|message| message.session = sessions[message.session as usize]);
-        history.messages.par_sort_unstable_by_key(|message| message.id);
         history.message_sums.renumber_sessions(|session| sessions[session as usize]);
         history.evictions.sort_unstable();
+        let mut messages = std::mem::take(&mut history.messages);
+        let in_order = || {
+            messages.iter_mut().for_each(|message| message.session = sessions[message.session as usize]);
+            messages.par_sort_unstable_by_key(|message| message.id);
+        };
+        let calls_in_place = || {
+            let blocks = blocks.map(|(mut blocks, _)| {
+                blocks.reorder(&calls_to);
+                blocks
+            });
+            if !details.is_empty() {
+                put_in_place(&mut details, calls_to.clone());
+            }
+            put_in_place(&mut calls, calls_to);
+            blocks
+        };
+        let ((), blocks) = rayon::join(in_order, calls_in_place);
+        history.messages = messages;
         put_in_place(&mut history.sessions, sessions);
         put_in_place(&mut history.chains, chains);
-        let blocks = blocks.map(|(mut blocks, _)| {
-            blocks.reorder(&calls_to);
-            blocks
-        });
-        if !details.is_empty() {
-            put_in_place(&mut details, calls_to.clone());
-        }
-        put_in_place(&mut calls, calls_to);
         let mut end = 0;
         for chain in &mut history.chains {
             chain.calls = end..end + chain.calls.len();

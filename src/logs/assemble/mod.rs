@@ -36,6 +36,9 @@ use crate::logs::values::CallBlocks;
 /// Rows of so many calls are dropped before their memory is given back: to look for what is free takes its time.
 const CALLS_AT_ONCE: usize = 1 << 16;
 
+/// Families of so many rows of calls are put together side by side: until they are joined, their histories are in memory twice.
+const CALLS_TOGETHER: usize = 1 << 13;
+
 /// What may be done with the rows of a log of which a history was made.
 pub type LetGo<'a> = &'a (dyn Fn(&mut FileRows) + Sync);
 
@@ -93,26 +96,47 @@ impl Assembly {
 
     /// Adds families that were ranked, of which the corpus has all rows.
     pub fn add(&mut self, corpus: &mut Corpus, families: &[Vec<usize>], let_go: LetGo<'_>) {
-        for family in families {
-            let rows = |place: usize| &corpus.files[self.logs[place].0];
-            let files = family.iter().map(|&place| File::new(rows(place), self.logs[place].1)).collect();
-            let mut history = put_together(files, &corpus.names);
-            self.joined.find_values(family.iter().map(|&place| (place, rows(place))), &history);
-            for &place in family {
-                let rows = &mut corpus.files[self.logs[place].0].rows;
-                let calls = rows.calls.len();
-                let_go(rows);
-                self.gone += calls - rows.calls.len();
+        let mut rest = families;
+        while !rest.is_empty() {
+            let mut calls = 0;
+            let fit = |family: &&Vec<usize>| {
+                calls += family.iter().map(|&log| corpus.files[self.logs[log].0].rows.calls.len()).sum::<usize>();
+                calls <= CALLS_TOGETHER
+            };
+            let some;
+            (some, rest) = rest.split_at(rest.iter().take_while(fit).count().max(1));
+            let parts: Vec<_> = some.par_iter().map(|family| self.put_together(corpus, family)).collect();
+            for (family, (history, values)) in some.iter().zip(parts) {
+                self.let_go(corpus, family, let_go);
+                self.joined.add(history, values);
             }
-            if self.sums_messages {
-                history.sum_messages();
-                history.details = Arc::default();
-            }
-            self.joined.add(history);
-            if self.gone > CALLS_AT_ONCE {
-                self.gone = 0;
-                allocator::give_back_small_blocks();
-            }
+        }
+    }
+
+    /// The history of a family, and where its values stand.
+    fn put_together(&self, corpus: &Corpus, family: &[usize]) -> (History, Option<CallBlocks>) {
+        let rows = |place: usize| &corpus.files[self.logs[place].0];
+        let files = family.iter().map(|&place| File::new(rows(place), self.logs[place].1)).collect();
+        let mut history = put_together(files, &corpus.names);
+        let values = self.joined.values_of(family.iter().map(|&place| (place, rows(place))), &history);
+        if self.sums_messages {
+            history.sum_messages();
+            history.details = Arc::default();
+        }
+        (history, values)
+    }
+
+    /// Lets go of rows of a family that is done.
+    fn let_go(&mut self, corpus: &mut Corpus, family: &[usize], let_go: LetGo<'_>) {
+        for &place in family {
+            let rows = &mut corpus.files[self.logs[place].0].rows;
+            let calls = rows.calls.len();
+            let_go(rows);
+            self.gone += calls - rows.calls.len();
+        }
+        if self.gone > CALLS_AT_ONCE {
+            self.gone = 0;
+            allocator::give_back_small_blocks();
         }
     }
 

@@ -2,11 +2,13 @@
 
 use std::collections::BTreeMap;
 
+use rayon::prelude::*;
+
 use crate::base::id::{Id, IdMap};
 use crate::logs::timeline::assemble::SourceTimeline;
 use crate::logs::timeline::rows::{RecordKind, TimelineRows};
 
-/// Ids are looked at by parts, one after the other.
+/// Ids are looked at by parts, on each thread one after the other: all of them would be the most that is held of the files.
 pub(in crate::logs) const PARTS: u64 = 16;
 
 /// By what a file may be known to others: the first half of each id, once. Where two halves are equal by chance, a family is
@@ -50,16 +52,15 @@ pub(in crate::logs) fn half(id: &Id) -> u64 {
 
 /// The families, each with its files in their order; those whose first files come first come first.
 pub fn families(mut sources: Vec<SourceTimeline>) -> Vec<Vec<SourceTimeline>> {
-    let mut kin = Kinship::of(sources.len());
-    // Those of all ids would be the most that is held of the files.
-    for part in 0..PARTS {
-        for (file, source) in (0..).zip(&sources) {
-            let key = Some(half(&source.key)).filter(|half| part_of(*half) == part);
-            source.kin.part(part).iter().copied().chain(key).for_each(|half| kin.meet(file, half));
+    let told: Vec<(Kin, u64)> =
+        sources.iter_mut().map(|source| (std::mem::take(&mut source.kin), half(&source.key))).collect();
+    let mut kin = Kinship::by_parts(sources.len(), (0..PARTS).into_par_iter(), |kin, part| {
+        for (file, (known, key)) in (0..).zip(&told) {
+            let key = Some(*key).filter(|half| part_of(*half) == part);
+            known.part(part).iter().copied().chain(key).for_each(|half| kin.meet(file, half));
         }
-        kin.forget();
-    }
-    sources.iter_mut().for_each(|source| source.kin = Kin::default());
+    });
+    drop(told);
     let mut families: BTreeMap<u32, Vec<SourceTimeline>> = BTreeMap::new();
     for (file, source) in (0..).zip(sources) {
         families.entry(kin.first(file)).or_default().push(source);
@@ -76,18 +77,36 @@ pub(in crate::logs) struct Kinship {
 }
 
 impl Kinship {
-    pub(in crate::logs) fn of(files: usize) -> Self {
+    fn of(files: usize) -> Self {
         Self { parents: (0..files as u32).collect(), seen: IdMap::default() }
     }
 
-    /// Drops the ids of a part.
-    pub(in crate::logs) fn forget(&mut self) {
-        self.seen = IdMap::default();
+    /// The kinship of so many files by the ids of all parts, each of which says on its own which files meet.
+    pub(in crate::logs) fn by_parts<P: Send>(
+        files: usize,
+        parts: impl ParallelIterator<Item = P>,
+        meet: impl Fn(&mut Self, P) + Sync,
+    ) -> Self {
+        let of_part = |part: P| {
+            let mut kin = Self::of(files);
+            meet(&mut kin, part);
+            kin.parents
+        };
+        let parts: Vec<Vec<u32>> = parts.map(of_part).collect();
+        let mut kin = Self::of(files);
+        for parents in parts {
+            (0..).zip(parents).for_each(|(file, parent)| kin.relate(file, parent));
+        }
+        kin
     }
 
     /// Says that a file has the id of this half.
     pub(in crate::logs) fn meet(&mut self, file: u32, half: u64) {
         let other = *self.seen.entry(half).or_insert(file);
+        self.relate(file, other);
+    }
+
+    fn relate(&mut self, file: u32, other: u32) {
         if other != file {
             let [one, other] = [self.first(file), self.first(other)];
             self.parents[one.max(other) as usize] = one.min(other);

@@ -46,6 +46,9 @@ pub struct Thresholds {
     path_names: BTreeMap<String, String>,
 }
 
+/// Chains that are read side by side: what is known of each is in memory until it was counted.
+const CHAINS_AT_ONCE: usize = 64;
+
 /// What a value may pass from and to.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 struct LinkKey {
@@ -80,7 +83,7 @@ pub fn mine(told: ToldHistory<'_>, thresholds: &Thresholds) -> Vec<MinedProjecti
 fn frequent(told: ToldHistory<'_>, thresholds: &Thresholds) -> BTreeSet<LinkKey> {
     let of_chain = |mut hits: HashMap<LinkKey, u64>, index| {
         let chain = ReadChain::of(told, index, Direction::Forward);
-        chain.each_flow(told, thresholds.steps_max, &mut |flow| add_hits(told, &chain, flow, &mut hits));
+        chain.each_flow(told, thresholds.steps_max, &mut |flow| add_hits(told, &chain, &flow, &mut hits));
         hits
     };
     let both = |mut hits: HashMap<LinkKey, u64>, others: HashMap<LinkKey, u64>| {
@@ -151,10 +154,17 @@ fn read_backwards(
 
 type EachFlow<'f> = &'f mut dyn FnMut(&ReadChain, &ValueFlow);
 
+/// Shows the flows of all chains in order; some chains at a time are read side by side.
 fn each_flow(told: ToldHistory<'_>, thresholds: &Thresholds, direction: Direction, see: EachFlow<'_>) {
-    for index in 0..told.history.chains.len() {
-        let chain = ReadChain::of(told, index, direction);
-        chain.each_flow(told, thresholds.steps_max, &mut |flow| see(&chain, flow));
+    let read = |&index: &usize| {
+        let (chain, mut flows) = (ReadChain::of(told, index, direction), Vec::new());
+        chain.each_flow(told, thresholds.steps_max, &mut |flow| flows.push(flow));
+        (chain, flows)
+    };
+    let chains: Vec<usize> = (0..told.history.chains.len()).collect();
+    for some in chains.chunks(CHAINS_AT_ONCE) {
+        let read: Vec<(ReadChain, Vec<ValueFlow>)> = some.par_iter().map(read).collect();
+        read.iter().for_each(|(chain, flows)| flows.iter().for_each(|flow| see(chain, flow)));
     }
 }
 

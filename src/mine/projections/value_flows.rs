@@ -98,7 +98,7 @@ impl ReadChain {
 
     /// Every answer with a list after which, within so many steps and before the context is compacted, a call is given a
     /// value that no earlier call had and no earlier answer listed.
-    pub fn each_flow(&self, told: ToldHistory<'_>, steps_max: u32, see: &mut dyn FnMut(&ValueFlow)) {
+    pub fn each_flow(&self, told: ToldHistory<'_>, steps_max: u32, see: &mut dyn FnMut(ValueFlow)) {
         let range = told.history.chains[self.index].calls.clone();
         let calls = &told.history.calls;
         let (start, end) = (range.start, range.end);
@@ -123,7 +123,7 @@ impl ReadChain {
             }
             if !flow.uses.is_empty() {
                 flow.uses.values_mut().for_each(|uses| uses.sort_unstable());
-                see(&flow);
+                see(flow);
             }
         }
     }
