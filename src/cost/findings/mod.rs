@@ -16,6 +16,7 @@ pub mod versions;
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
 use crate::base::names::Sym;
@@ -308,5 +309,5 @@ pub struct Waits {
 
 /// Every case, in the order of the register.
 pub fn cases(evidence: &BillEvidence<'_>) -> Vec<Case> {
-    REGISTER.iter().flat_map(|look| look(evidence)).collect()
+    REGISTER.par_iter().flat_map_iter(|look| look(evidence)).collect()
 }

@@ -150,10 +150,13 @@ pub fn page(input: &mut Input, is_drawn: bool, now_ms: Millis, paying: PayingRul
         let simulation = shipped.simulation();
         // One by one: a thread that took several at once would be the last to end.
         let tried = thresholds.tried.par_iter().with_max_len(1);
-        let replays: Vec<Option<Cell>> =
-            tried.map(|tried| replay(&simulation, &shipped.configs, tried)).collect::<Result<_>>()?;
-        let losses = causes::losses(&simulation.simulator);
-        let unread = uncached::unread_threads(&simulation.simulator, &thresholds.unread);
+        let tried = tried.map(|tried| replay(&simulation, &shipped.configs, tried));
+        let lost = || {
+            let losses = || causes::losses(&simulation.simulator);
+            rayon::join(losses, || uncached::unread_threads(&simulation.simulator, &thresholds.unread))
+        };
+        let (replays, (losses, unread)) = rayon::join(|| tried.collect::<Result<Vec<Option<Cell>>>>(), lost);
+        let replays = replays?;
         let evidence = BillEvidence {
             workload,
             simulator: &simulation.simulator,
