@@ -1,7 +1,8 @@
 //! Every proposal is replayed before it is written, alone and together with the others, on sessions that it was not found on
 //! where there are enough: what loses tokens, or may save them by chance, is held, and if the whole loses, nothing is written.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use rayon::prelude::*;
 use toml_edit::Value;
@@ -55,16 +56,16 @@ impl ProposalGate {
         };
         let resampling = statistics::numbers(&responses.data)?.backtest.resampling;
         let least_share = statistics::effects(&responses.data)?.of_tokens_percent_min / 100.0;
-        let (places, sessions) = ([all, host], log.starts().len());
-        let (asked, annotations) = (findings.clone(), &responses.annotations);
+        let (places, sessions) = ([all, host], log.session_count());
+        let asked = findings.clone();
+        let proposed = Proposed::new(file, &asked, &responses.annotations, input);
         let scenario = input.scenario(now);
         let baseline_at =
             |place: usize| EffectsBaseline::new(&input.pieces, scenario.within(places[place], &input.skeleton));
         let baselines = &responses.install(|| in_both(baseline_at));
         let judged = |baselines: &[EffectsBaseline<'_>; 2], written: &[usize]| -> Result<RoundOutcome> {
-            let (findings, groups) = (&asked, groups(&asked, written));
-            let bench =
-                ProposalReplay { file, annotations, input, places, baselines, sessions, written, findings, groups };
+            let (proposed, groups) = (&proposed, groups(&asked, written));
+            let bench = ProposalReplay { proposed, places, baselines, sessions, written, groups };
             Ok(Round::first(bench)?.judged(&resampling, least_share)?.outcome())
         };
         let (RoundOutcome { verdicts, mut made, mut more }, [present, in_host]) = responses.install(|| {
@@ -77,7 +78,7 @@ impl ProposalGate {
         // What the planner alone reads changes nothing for the others.
         while made.iter().any(|&member| findings[member].effect.is_some()) {
             written.append(&mut made);
-            let after = settings_with(file, &asked, &written, annotations)?;
+            let after = proposed.scenario(&written)?;
             let next = responses.install(|| judged(&under(baselines, input, &places, &after), &written))?;
             made = next.made;
             for (member, verdict, effect) in next.verdicts.into_iter().filter(|(member, ..)| made.contains(member)) {
@@ -110,17 +111,39 @@ impl ProposalGate {
     }
 }
 
-/// The configuration with some of what is proposed, and what is shipped for the blocks that begin with it.
-fn settings_with(
-    file: &SettingsFile,
-    findings: &[Finding],
-    members: &[usize],
-    annotations: &Annotations,
-) -> Result<Settings> {
-    let mut changes = changes(findings, members);
-    let hidden = hidden(file, changes.iter().map(|(key, _)| key), annotations);
-    changes.extend(hidden.into_iter().map(|(key, value, _)| (key, value)));
-    what_if(file, &changes)
+/// Configurations with some of what is proposed, as they are replayed. Each is made once: what one question leaves out the next
+/// one mostly leaves out too.
+struct Proposed<'b> {
+    file: &'b SettingsFile,
+    findings: &'b [Finding],
+    annotations: &'b Annotations,
+    input: &'b RecordedInput,
+    known: Mutex<HashMap<Vec<usize>, Arc<Scenario>>>,
+}
+
+impl<'b> Proposed<'b> {
+    fn new(
+        file: &'b SettingsFile,
+        findings: &'b [Finding],
+        annotations: &'b Annotations,
+        input: &'b RecordedInput,
+    ) -> Self {
+        Self { file, findings, annotations, input, known: Mutex::default() }
+    }
+
+    /// With these findings, in this order, and what is shipped for the blocks that begin with them.
+    fn scenario(&self, members: &[usize]) -> Result<Arc<Scenario>> {
+        let known = || self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(made) = known().get(members) {
+            return Ok(Arc::clone(made));
+        }
+        let mut changes = changes(self.findings, members);
+        let hidden = hidden(self.file, changes.iter().map(|(key, _)| key), self.annotations);
+        changes.extend(hidden.into_iter().map(|(key, value, _)| (key, value)));
+        let made = Arc::new(self.input.scenario(&what_if(self.file, &changes)?));
+        known().insert(members.to_vec(), Arc::clone(&made));
+        Ok(made)
+    }
 }
 
 /// What becomes of the proposals about one subject.
@@ -164,9 +187,7 @@ impl SubjectFate {
 
 /// What proposals are replayed on.
 struct ProposalReplay<'b> {
-    file: &'b SettingsFile,
-    annotations: &'b Annotations,
-    input: &'b RecordedInput,
+    proposed: &'b Proposed<'b>,
     /// Everything, and the host.
     places: [&'b Reach; 2],
     /// The responses as they are handled now, in both.
@@ -174,7 +195,6 @@ struct ProposalReplay<'b> {
     sessions: usize,
     /// Findings that are taken for written.
     written: &'b [usize],
-    findings: &'b [Finding],
     groups: Vec<Vec<usize>>,
 }
 
@@ -183,9 +203,8 @@ fn under<'l>(
     baselines: &[EffectsBaseline<'l>; 2],
     input: &RecordedInput,
     places: &[&Reach; 2],
-    settings: &Settings,
+    scenario: &Scenario,
 ) -> [EffectsBaseline<'l>; 2] {
-    let scenario = input.scenario(settings);
     in_both(|place| baselines[place].under(scenario.within(places[place], &input.skeleton)))
 }
 
@@ -196,18 +215,17 @@ fn in_both<T: Send>(of_place: impl Fn(usize) -> T + Sync) -> [T; 2] {
 
 impl<'b> ProposalReplay<'b> {
     /// The configuration with the proposals of some groups.
-    fn with(&self, made: &[usize]) -> Result<Settings> {
+    fn with(&self, made: &[usize]) -> Result<Arc<Scenario>> {
         let members: Vec<usize> =
             self.written.iter().copied().chain(made.iter().flat_map(|&group| self.groups[group].clone())).collect();
-        settings_with(self.file, self.findings, &members, self.annotations)
+        self.proposed.scenario(&members)
     }
 
     /// What configurations save more than another one, in both places.
-    fn effects(&self, baselines: &[EffectsBaseline<'_>; 2], cells: &[Settings]) -> Vec<Option<SavedInBoth>> {
-        let scenarios: Vec<Scenario> = cells.par_iter().map(|cell| self.input.scenario(cell)).collect();
+    fn effects(&self, baselines: &[EffectsBaseline<'_>; 2], cells: &[Arc<Scenario>]) -> Vec<Option<SavedInBoth>> {
         let of_place = |place: usize| {
-            let within = |scenario: &Scenario| scenario.within(self.places[place], &self.input.skeleton);
-            baselines[place].effects(&scenarios.iter().map(within).collect::<Vec<_>>())
+            let within = |cell: &Arc<Scenario>| cell.within(self.places[place], &self.proposed.input.skeleton);
+            baselines[place].effects(&cells.iter().map(within).collect::<Vec<_>>())
         };
         let [all, host] = in_both(of_place);
         all.into_iter().zip(host).map(|(all, host)| Some([all?, host?])).collect()
@@ -224,7 +242,7 @@ impl<'b> ProposalReplay<'b> {
         let mut idle = BTreeSet::new();
         let mut order: Vec<usize> = made.iter().copied().filter(|&group| effects[group].is_some()).collect();
         order.sort_by(|&a, &b| least(&effects[a]).total_cmp(&least(&effects[b])));
-        let wanted = self.input.scenario(&self.with(made)?);
+        let wanted = self.with(made)?;
         // Of two keys that say the same the first one stays.
         let last_first = |&group: &usize| self.groups[group].iter().rev().map(move |&member| (group, member));
         let mut open: Vec<(usize, usize)> = order.iter().flat_map(last_first).collect();
@@ -242,13 +260,12 @@ impl<'b> ProposalReplay<'b> {
     fn is_idle(&self, made: &[usize], (group, member): (usize, usize), wanted: &Scenario) -> bool {
         let kept = |other: usize| self.groups[other].iter().filter(move |&&one| (other, one) != (group, member));
         let rest = self.written.iter().chain(made.iter().flat_map(|&other| kept(other))).copied().collect::<Vec<_>>();
-        let rest = settings_with(self.file, self.findings, &rest, self.annotations);
-        rest.is_ok_and(|rest| wanted.is_same(&self.input.scenario(&rest)))
+        self.proposed.scenario(&rest).is_ok_and(|rest| wanted.is_same(&rest))
     }
 
     /// The responses as they are handled with the proposals of some groups.
     fn beside(&self, made: &[usize]) -> Result<[EffectsBaseline<'b>; 2]> {
-        Ok(under(self.baselines, self.input, &self.places, &self.with(made)?))
+        Ok(under(self.baselines, self.proposed.input, &self.places, &*self.with(made)?))
     }
 
     /// What some of those that are made do, each as the last one.
@@ -261,7 +278,7 @@ impl<'b> ProposalReplay<'b> {
     }
 
     /// Configurations with the proposals of one group each.
-    fn each(&self, groups: &[usize]) -> Result<Vec<Settings>> {
+    fn each(&self, groups: &[usize]) -> Result<Vec<Arc<Scenario>>> {
         groups.par_iter().map(|&group| self.with(&[group])).collect()
     }
 }
@@ -340,7 +357,7 @@ impl<'b> Round<'b> {
 
     /// What became of each finding.
     fn outcome(self) -> RoundOutcome {
-        let ProposalReplay { findings, written, baselines, .. } = self.bench;
+        let ProposalReplay { proposed: Proposed { findings, .. }, written, baselines, .. } = self.bench;
         let baseline = baselines[0].present().baseline;
         let mut verdicts = Vec::new();
         for (group, members) in groups(findings, written).into_iter().enumerate() {

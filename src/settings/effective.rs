@@ -142,16 +142,14 @@ impl Layers<'_> {
     }
 
     fn leaf(&mut self, node: &SchemaNode, sources: Sources<'_>) -> Option<Value> {
-        let (value, origin) = match sources.file {
-            Some(value) => (value, Origin::File { line: self.file.line_of(&self.at).unwrap_or(1) }),
-            None => (sources.built_in.or(sources.fallback)?, Origin::Default),
-        };
-        let value = node.normal(value);
+        let value = node.normal(sources.file.or(sources.built_in).or(sources.fallback)?);
         if let Some(leaves) = &mut self.leaves {
+            let in_file = || Origin::File { line: self.file.line_of(&self.at).unwrap_or(1) };
+            let origin = sources.file.map_or(Origin::Default, |_| in_file());
             leaves.push((self.at.clone(), value.clone(), origin));
         }
         // An older file is filled up: what holds is the version of today.
-        let is_older = self.at == schema::key() && self.file.schema_version < CURRENT_VERSION;
+        let is_older = self.file.schema_version < CURRENT_VERSION && self.at == schema::key();
         sources.built_in.filter(|_| is_older).cloned().or(Some(value))
     }
 }

@@ -32,10 +32,15 @@ pub fn put(table: &mut InlineTable, path: &[String], value: Value) -> bool {
     match path {
         [] => return false,
         [key] => drop(table.insert(key, value)),
-        [key, rest @ ..] => match table.entry(key).or_insert_with(|| InlineTable::new().into()) {
-            Value::InlineTable(below) => return put(below, rest, value),
-            _ => return false,
-        },
+        [key, rest @ ..] => {
+            if !table.contains_key(key) {
+                table.insert(key, InlineTable::new().into());
+            }
+            return table
+                .get_mut(key)
+                .and_then(Value::as_inline_table_mut)
+                .is_some_and(|below| put(below, rest, value));
+        }
     }
     true
 }

@@ -401,6 +401,11 @@ impl EventLog {
         starts
     }
 
+    /// How many sessions have responses.
+    pub fn session_count(&self) -> usize {
+        sessions_of(&self.events).count()
+    }
+
     /// The responses of each session, by its number: looked for one by one they take as long as counting them.
     pub fn by_session(&self) -> Vec<&[RecordedEvent]> {
         let mut responses = vec![&[][..]; self.sessions.len()];

@@ -5,7 +5,7 @@
 use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, PoisonError, TryLockError};
 
 use crate::base::damage::Reason;
 use crate::base::lines::LineBuffer;
@@ -148,8 +148,8 @@ fn in_order(mut pieces: Vec<Piece>) -> Vec<Piece> {
     pieces
 }
 
-/// One worker: takes pieces until none is left, and hands the events of each over before it takes the next. Gives what
-/// each piece held besides events.
+/// One worker: takes pieces until none is left, and hands the events of each over before it takes the next; those of one piece
+/// wait for the next if another worker is about to do the same. Gives what each piece held besides events.
 fn work<'p>(
     jobs: &[Job<'_>],
     pieces: &'p [Piece],
@@ -161,15 +161,22 @@ fn work<'p>(
     let mut parser = Parser::new(&request.window);
     let mut routes = Routes::default();
     let mut buffer = LineBuffer::default();
-    let mut done = Vec::new();
+    let (mut done, mut waits) = (Vec::new(), false);
     while let Some(piece) = pieces.get(next.fetch_add(1, Ordering::Relaxed)) {
         take_piece(&jobs[piece.job], piece, &mut buffer, &mut parser);
-        // A poisoned lock only means that another worker panicked, which the pool will pass on.
-        let mut all = gathered.lock().unwrap_or_else(PoisonError::into_inner);
-        all.take(&mut parser.rows, &parser.texts, &mut routes);
-        drop(all);
+        waits = !waits && matches!(gathered.try_lock(), Err(TryLockError::WouldBlock));
+        if !waits {
+            hand_over(gathered, &mut parser, &mut routes);
+        }
         done.push((piece, std::mem::take(&mut parser.rows.counts)));
         advance(piece.end - piece.start);
     }
+    hand_over(gathered, &mut parser, &mut routes);
     done
+}
+
+fn hand_over(gathered: &Mutex<Gathered>, parser: &mut Parser<'_>, routes: &mut Routes) {
+    // A poisoned lock only means that another worker panicked, which the pool will pass on.
+    let mut all = gathered.lock().unwrap_or_else(PoisonError::into_inner);
+    all.take(&mut parser.rows, &parser.texts, routes);
 }

@@ -22,6 +22,7 @@ use crate::settings::{Effective, SettingsFile, View};
 use crate::shell::arguments::Exit;
 use crate::shell::context::Context;
 use crate::shell::window;
+use crate::telemetry::effectiveness::Effectiveness;
 
 /// Endpoints in the table (published number).
 const TOP_ENDPOINTS: usize = 10;
@@ -220,8 +221,8 @@ fn endpoint_lines(responses: &Responses) -> Vec<String> {
 /// What the planner did, and what is proposed for it.
 fn planner_lines(args: &Args, analysis: &Analysis<'_>) -> Vec<String> {
     let mut lines = Vec::new();
-    let effectiveness = analysis.responses.effectiveness();
-    if (args.write.explain || args.auto_enrichment) && effectiveness.is_active() {
+    let asked = (args.write.explain || args.auto_enrichment).then(|| analysis.responses.effectiveness());
+    if let Some(effectiveness) = asked.filter(Effectiveness::is_active) {
         lines.push(format!("enrichment: {effectiveness}"));
         let words = "  by the published definitions: a prefetch that nobody judged is a miss, and hints cost nothing; overruns are \
                      bytes against foreseen bytes";
