@@ -95,7 +95,7 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<()> {
         return Err(Error::failed("no session is left to be judged")
             .hint("name an earlier day with --train-until, or read more logs"));
     }
-    let planners = mined_planners::planners(&stage, &input.data)?;
+    let planners = input.pool.install(|| mined_planners::planners(&stage, &input.data))?;
     if args.planning.intent {
         let models = planners.iter().flat_map(|planner| planner.models.iter()).map(|(_, known)| &known.model);
         let detail = TimelineDetail { words: TextWords::OfPeople, ..TimelineDetail::default() };

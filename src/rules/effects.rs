@@ -42,7 +42,7 @@ pub fn of_pipeline(
     let file = &without_rules(file)?;
     let numbers = statistics::numbers(&responses.data)?.backtest;
     let effects = effect_numbers(&responses.data)?;
-    let starts = responses.log.starts();
+    let starts = responses.install(|| responses.log.starts());
     let times: Vec<Millis> = starts.iter().map(|(start, _)| *start).collect();
     let attempts_of = |cut: &SessionSplit| {
         let (known, later) = starts.split_at(cut.known);

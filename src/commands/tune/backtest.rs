@@ -56,7 +56,7 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<()> {
     let mut input = args.asked.read_calls(tier, Some(detail), Input::find_values, context)?;
     let numbers = statistics::numbers(&input.data)?;
     let (history, _) = input.named_history();
-    let follow_ups = FollowUps::of_history(&history, &numbers.links.lags);
+    let follow_ups = input.pool.install(|| FollowUps::of_history(&history, &numbers.links.lags));
     let sizes = SizesBySession::of_history(&history);
     let mut rows = input.pool.install(|| statistics::coverage(&follow_ups, &sizes, &numbers));
     rows.push(mined_planners::selective_coverage(file.clone(), &mut input, &numbers.backtest)?);
