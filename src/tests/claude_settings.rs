@@ -32,6 +32,8 @@ pub(super) struct Kind {
     /// Whether the next call names what stands at the end of a result.
     pub(super) names: bool,
     pub(super) agent: bool,
+    /// Tokens of a context from which on the client compacts by itself.
+    pub(super) compacts_at: u64,
     pub(super) cwd: String,
     pub(super) sessions: u32,
     /// What their names begin with.
@@ -53,6 +55,7 @@ impl Default for Kind {
             tool,
             names: false,
             agent: false,
+            compacts_at: u64::MAX,
             cwd,
             sessions: 14,
             name: "s",
@@ -133,7 +136,22 @@ impl Teller<'_> {
             self.push(user("", vec![json!({ "type": "tool_result", "tool_use_id": id, "content": "ok" })]), 2);
         }
         self.request(json!({ "type": "text", "text": "this step is done" }));
+        if self.context + self.grown >= self.kind.compacts_at {
+            self.compact(turn);
+        }
         self.second += i64::from(self.kind.pause);
+    }
+
+    /// The client sums the context up: what it said so far goes, tools and system prompt stay in the cache.
+    fn compact(&mut self, turn: u32) {
+        let before = self.context + self.grown;
+        let metadata = json!({ "trigger": "auto", "preTokens": before });
+        let said = self.parent.take();
+        let record = Record::new("system", "").set("subtype", "compact_boundary").set("compactMetadata", metadata);
+        self.push(record.set("logicalParentUuid", said), 0);
+        (self.context, self.cached, self.grown) = (PREFIX, PREFIX, 0);
+        let summary = format!("what was done up to step {turn}: {}", "all of it as asked for; ".repeat(200));
+        self.push(user("", summary.as_str()).set("isCompactSummary", true), summary.len());
     }
 }
 
@@ -401,6 +419,39 @@ fn long_results_are_shown_in_part_where_nobody_needs_the_rest() {
     thrice("S4", mcp, of(tool, 60_000), of(tool, 500), "2.1.239", key, &json!("15000"));
     let key = "env.CLAUDE_CODE_FILE_READ_MAX_OUTPUT_TOKENS";
     thrice("S4", read, of("Read", 60_000), of("Read", 500), "2.0.99", key, &json!("5000"));
+}
+
+/// Dollars of all input of a home.
+fn input_usd(home: &Home) -> f64 {
+    home.json(&["report"])["spent"]["input"]["nano_usd"].as_f64().unwrap() / 1e9
+}
+
+/// Shorter results put compactions off, and contexts grow to the same size again: what is promised is what sessions with short
+/// results cost that are compacted at the same size.
+#[test]
+fn shorter_results_save_what_sessions_with_them_cost_less_also_where_they_are_compacted() {
+    // What is left of a long result, with the words on where the rest is.
+    const SHORT: usize = 2_150;
+    let promised_and_true = |compacts_at: u64| {
+        let long = Kind { turns: 60, result: 21_000, compacts_at, ..Kind::default() };
+        let [home, short] = [long.clone(), Kind { result: SHORT, ..long }].map(|kind| home_of(&kind));
+        let found = finding(&home, "S4", "shell output", &[]);
+        assert_eq!(found["verdict"], "propose", "{found:#}");
+        (found["effect"]["change"].as_f64().unwrap(), input_usd(&short) / input_usd(&home) - 1.0)
+    };
+    let (promised, holds) = promised_and_true(u64::MAX);
+    assert!(holds < -0.5 && (promised - holds).abs() < 0.05, "never compacted: {promised} said, {holds} true");
+    let (promised, holds) = promised_and_true(67_000);
+    assert!(holds > -0.4 && (promised - holds).abs() < 0.05, "compacted: {promised} said, {holds} true");
+}
+
+/// The window that stands made the compactions of the log: replayed, it costs what the log costs, and no wider one is cheaper.
+#[test]
+fn a_window_that_stands_is_not_replayed_on_top_of_what_it_did() {
+    let home = home_of(&Kind { turns: 60, result: 9_000, compacts_at: 67_000, ..Kind::default() });
+    home.write(".claude/settings.json", "{\"autoCompactWindow\": 100000}");
+    let found = finding(&home, "S3", "automatic compaction", &[]);
+    assert_ne!(found["verdict"], "propose", "{found:#}");
 }
 
 /// Told in the first home, in other words or held in the second, held for an older client.

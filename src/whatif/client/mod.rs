@@ -3,6 +3,7 @@
 
 pub mod actual;
 pub mod capped;
+mod recompacted;
 pub mod thresholds;
 mod trials;
 

@@ -14,6 +14,7 @@ use crate::logs::timeline::requests::{Session, Timeline};
 use crate::logs::trace::{Millis, Place};
 use crate::whatif::chosen::{Policy, PolicyConfigs};
 use crate::whatif::client::capped::{Capped, Limit, LookUp, ResultLimit, carried, lookups};
+use crate::whatif::client::recompacted::{Recompacted, SeenTriggers, seen_triggers};
 use crate::whatif::client::thresholds::ClientThresholds;
 use crate::whatif::client::{KeptSides, LeverPart, LeverStudy, LeverValue, SettingSides, StudiedSession, Trial};
 use crate::whatif::compaction::carry::{Reattached, reattached};
@@ -38,9 +39,11 @@ pub struct LeverTrials<'b> {
     workload: &'b Workload,
     detectors: Detectors<'b>,
     standing: Vec<LeverValue>,
-    /// What stands, replayed: of subagents apart only where their cache lives otherwise.
-    before: Replayed,
-    before_of_subagents: Option<Replayed>,
+    /// What stands, and the same with the compactions placed anew that the client made by itself: where there are such, and what
+    /// stands leaves them at their places.
+    before: StandingReplay,
+    before_recompacted: Option<StandingReplay>,
+    triggers: Arc<SeenTriggers>,
     /// How far the log as simulated without its bill is off, by session, part and model.
     off_bill: BTreeMap<(u32, bool, Sym), Apart>,
     thresholds: ClientThresholds,
@@ -55,6 +58,15 @@ pub struct LeverTrials<'b> {
     order: Vec<u32>,
 }
 
+/// Where the compactions that the client made by itself are replayed.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum CompactsAt {
+    /// At their places in the log.
+    Log,
+    /// Where a context reaches their size.
+    Size,
+}
+
 /// A configuration, replayed.
 #[derive(Default)]
 struct Replayed {
@@ -62,6 +74,20 @@ struct Replayed {
     steps: Vec<(u32, Strength)>,
     /// What its breaks cost, by request.
     penalties: Vec<(u32, Cost)>,
+}
+
+/// What stands, replayed.
+#[derive(Default)]
+struct StandingReplay {
+    whole: Replayed,
+    /// Where the cache of subagents lives otherwise.
+    of_subagents: Option<Replayed>,
+}
+
+impl StandingReplay {
+    fn of(&self, part: LeverPart) -> &Replayed {
+        self.of_subagents.as_ref().filter(|_| part == LeverPart::Subagents).unwrap_or(&self.whole)
+    }
 }
 
 impl Replayed {
@@ -120,8 +146,9 @@ impl<'b> LeverTrials<'b> {
             workload,
             detectors: Detectors::new(&workload.timeline, &workload.sizes.tokens, &workload.breakage),
             standing: standing.to_vec(),
-            before: Replayed::default(),
-            before_of_subagents: None,
+            before: StandingReplay::default(),
+            before_recompacted: None,
+            triggers: Arc::new(seen_triggers(&workload.timeline)),
             off_bill: BTreeMap::new(),
             thresholds: ClientThresholds::load(data)?,
             reattached: reattached(&workload.timeline, &workload.sizes, &params, &compaction),
@@ -131,19 +158,22 @@ impl<'b> LeverTrials<'b> {
             projects,
             order: order(&workload.timeline, projects),
         };
-        let of_subagents =
-            || (!lives_alike(standing)).then(|| trials.replay(standing, lifetime(standing, LeverPart::Subagents)));
-        let before = || trials.replay(standing, lifetime(standing, LeverPart::Main));
+        let before = || {
+            let compacts_at = trials.compacts_at(standing);
+            let is_asked = compacts_at == CompactsAt::Log && !trials.triggers.is_empty();
+            let recompacted = || is_asked.then(|| trials.standing_replay(CompactsAt::Size));
+            rayon::join(|| trials.standing_replay(compacts_at), recompacted)
+        };
         let key = |request: u32| {
             let (session, is_main) = trials.place(request);
             (session, is_main, simulator.timeline.request(request).model)
         };
         let off_bill = || distance::by(simulator, &foretold(simulator, Switch::On), key);
-        let ((before, of_subagents), off_bill) = rayon::join(|| rayon::join(before, of_subagents), off_bill);
+        let ((before, recompacted), off_bill) = rayon::join(before, off_bill);
         if standing.is_empty() {
-            trials.simulator = simulator.clone().knowing(Arc::clone(&before.run));
+            trials.simulator = simulator.clone().knowing(Arc::clone(&before.whole.run));
         }
-        (trials.before, trials.before_of_subagents, trials.off_bill) = (before, of_subagents, off_bill);
+        (trials.before, trials.before_recompacted, trials.off_bill) = (before, recompacted, off_bill);
         Ok(trials)
     }
 
@@ -197,7 +227,9 @@ impl<'b> LeverTrials<'b> {
             }
             part => vec![part],
         };
-        let of_parts = parts.par_iter().map(|&part| self.sides(part, &self.replay(&all, lifetime(&all, part))));
+        let compacts_at = self.compacts_at(&all);
+        let of_part = |&part| self.sides(part, &self.replay(&all, part, compacts_at), compacts_at);
+        let of_parts = parts.par_iter().map(of_part);
         // No request is of two parts.
         of_parts.reduce(BTreeMap::new, |mut sum, more| {
             more.iter().for_each(|(key, sides)| *sum.entry(*key).or_default() += sides);
@@ -205,14 +237,27 @@ impl<'b> LeverTrials<'b> {
         })
     }
 
-    /// A configuration, whatever writes what lives so long.
-    fn replay(&self, settings: &[LeverValue], class: Option<CacheLifetime>) -> Replayed {
+    /// Where contexts are compacted under some settings. Shorter results put off what the client does by itself, and a smaller window
+    /// does it in place of that: neither comes on top of the compactions of the log.
+    fn compacts_at(&self, settings: &[LeverValue]) -> CompactsAt {
+        let moves = |setting: &LeverValue| matches!(setting, LeverValue::Result(_) | LeverValue::Window(_));
+        let is_anew = settings.iter().any(moves) && !self.triggers.is_empty();
+        if is_anew { CompactsAt::Size } else { CompactsAt::Log }
+    }
+
+    /// A configuration, with the lifetime that it gives to what a part writes.
+    fn replay(&self, settings: &[LeverValue], part: LeverPart, compacts_at: CompactsAt) -> Replayed {
         // What the one before has freed lies between blocks still in use.
         allocator::give_back_small_blocks();
+        let class = lifetime(settings, part);
         // What is long is cut as it comes in, before a compaction can see it.
         let limits = || settings.iter().filter_map(|setting| self.limit(*setting));
         let cutting = limits().map(|limit| -> Box<dyn Stage> { Box::new(Capped::new(limit, self.tokens.clone())) });
-        let stages = cutting.chain(settings.iter().filter_map(|setting| self.compaction(*setting))).collect();
+        let compacting = match compacts_at {
+            CompactsAt::Log => settings.iter().filter_map(|setting| self.compaction(*setting)).collect(),
+            CompactsAt::Size => vec![self.recompacted(settings)],
+        };
+        let stages = cutting.chain(compacting).collect();
         let cache_rules = living(self.simulator.cache_rules, class);
         let (run, breaks) = BreakWatch::new(&self.detectors).over(&self.simulator.under(&cache_rules), stages);
         let limits: Vec<ResultLimit> = limits().collect();
@@ -241,6 +286,14 @@ impl<'b> LeverTrials<'b> {
         Some(Box::new(Compaction::new(params, self.compaction.clone(), self.tokens.clone(), StageJournal::default())))
     }
 
+    /// The stage that places the compactions of the log anew, under the window of these settings.
+    fn recompacted(&self, settings: &[LeverValue]) -> Box<dyn Stage> {
+        let window = settings.iter().find_map(|setting| self.compaction_params(*setting));
+        let params = self.params.as_client(&self.compaction.client);
+        let params = CompactionParams { reattach_tokens: self.reattached.tokens, ..params };
+        Box::new(Recompacted::new(Arc::clone(&self.triggers), params, window, &self.compaction, &self.tokens))
+    }
+
     /// Session of a request, and whether it is of a main thread.
     fn place(&self, request: u32) -> (u32, bool) {
         let timeline = self.simulator.timeline;
@@ -248,10 +301,17 @@ impl<'b> LeverTrials<'b> {
         (chain.session, chain.place == Place::Main)
     }
 
+    fn standing_replay(&self, compacts_at: CompactsAt) -> StandingReplay {
+        let replay = |part| self.replay(&self.standing, part, compacts_at);
+        let of_subagents = || (!lives_alike(&self.standing)).then(|| replay(LeverPart::Subagents));
+        let (whole, of_subagents) = rayon::join(|| replay(LeverPart::Main), of_subagents);
+        StandingReplay { whole, of_subagents }
+    }
+
     /// What stands, as it was replayed for a part.
-    fn standing(&self, part: LeverPart) -> &Replayed {
-        let apart = self.before_of_subagents.as_ref().filter(|_| part == LeverPart::Subagents);
-        apart.unwrap_or(&self.before)
+    fn standing(&self, part: LeverPart, compacts_at: CompactsAt) -> &Replayed {
+        let recompacted = self.before_recompacted.as_ref().filter(|_| compacts_at == CompactsAt::Size);
+        recompacted.unwrap_or(&self.before).of(part)
     }
 
     /// Both sides of each session, whatever the model, in the order of the sessions.
@@ -262,8 +322,13 @@ impl<'b> LeverTrials<'b> {
     }
 
     /// Both sides of what was replayed for a part, by session and model.
-    fn sides(&self, part: LeverPart, replayed: &Replayed) -> BTreeMap<(u32, Sym), SettingSides> {
-        let standing = self.standing(part);
+    fn sides(
+        &self,
+        part: LeverPart,
+        replayed: &Replayed,
+        compacts_at: CompactsAt,
+    ) -> BTreeMap<(u32, Sym), SettingSides> {
+        let standing = self.standing(part, compacts_at);
         let alike = &SimulatedRun::priced_alike(&[&standing.run, &replayed.run]);
         let [before, after] = [0, 1].map(|side| move || alike[side].parts());
         let mut sides: BTreeMap<(u32, Sym), SettingSides> = BTreeMap::new();
@@ -304,7 +369,23 @@ impl<'b> LeverTrials<'b> {
         for (&(session, _, model), apart) in self.off_bill.iter().filter(|((_, is_main, _), _)| part.has(*is_main)) {
             sides.entry((session, model)).or_default().error_units += apart.units();
         }
+        if let Some(anew) = self.before_recompacted.as_ref().filter(|_| compacts_at == CompactsAt::Size) {
+            self.add_off_log(part, anew, &mut sides);
+        }
         sides
+    }
+
+    /// Adds how far the log with its compactions placed anew is from the log as it was simulated: that one is held against the bill.
+    fn add_off_log(&self, part: LeverPart, anew: &StandingReplay, sides: &mut BTreeMap<(u32, Sym), SettingSides>) {
+        for (replay, sign) in [(anew, 1), (&self.before, -1)] {
+            for (request, Total { cost, .. }) in replay.of(part).run.parts() {
+                let (session, is_main) = self.place(request);
+                if part.has(is_main) {
+                    let key = (session, self.simulator.timeline.request(request).model);
+                    sides.entry(key).or_default().error_units += sign * cost.units as i128;
+                }
+            }
+        }
     }
 
     /// What breaks cost at least: each lost reading is written again once, and each step that would surely have failed is a
@@ -339,7 +420,7 @@ impl<'b> LeverTrials<'b> {
         };
         let mut seen: BTreeMap<u32, StudiedSession> = order.iter().map(blank).collect();
         for part in [LeverPart::Main, LeverPart::Subagents] {
-            let standing = self.standing(part);
+            let standing = self.before.of(part);
             for (request, cost) in standing.costs(standing.run.parts()) {
                 let (session, is_main) = self.place(request);
                 let Some(seen) = seen.get_mut(&session).filter(|_| part.has(is_main)) else { continue };

@@ -128,8 +128,13 @@ impl Compaction {
     /// The same with another trigger.
     #[must_use]
     pub fn at(mut self, trigger: CompactionTrigger) -> Self {
-        self.trigger = trigger;
+        self.set_trigger(trigger);
         self
+    }
+
+    /// Compacts at another trigger from here on.
+    pub fn set_trigger(&mut self, trigger: CompactionTrigger) {
+        self.trigger = trigger;
     }
 
     /// Tokens that this request would have in its context. Where a segment begins, that is not what was sent before and

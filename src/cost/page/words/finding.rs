@@ -120,8 +120,12 @@ impl Telling<'_> {
                 };
                 let tune: Vec<String> = tune.iter().map(|&word| word.to_owned()).collect();
                 let compares = self.command(&tune, &self.places);
-                let part = format!("which may save part of this already: `{compares}`{there} compares them");
-                format!("{advice}; {words} now, {part}; effect on these logs: {effect}")
+                // Of two lifetimes the other one saves nothing of this.
+                let is_lifetime = finding.sets.iter().any(|set| set.value == "5m" || set.value == "1h");
+                let part = if is_lifetime { "" } else { ", which may save part of this already" };
+                format!(
+                    "{advice}; {words} now{part}: `{compares}`{there} compares them; effect on these logs: {effect}"
+                )
             }
             // What was taken back may have been another value.
             Some(StandingSetting::TakenBack(words)) => {
