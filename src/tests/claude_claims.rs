@@ -249,7 +249,7 @@ fn what_a_project_elsewhere_sets_is_held_against_what_is_to_be_set() {
     told(&home, &Kind { cwd: home.path("near").to_str().unwrap().to_owned(), name: "t", ..kind });
     for lifetime in ["5m", "1h"] {
         home.write(own, json!({ "promptCacheTtl": lifetime }).to_string());
-        let told = format!("; in …/off, where it wins, promptCacheTtl is {lifetime} now, ");
+        let told = format!("; in …/off, where it wins, promptCacheTtl is {lifetime} now: ");
         assert!(advice().contains(&told), "{}", advice());
     }
 }

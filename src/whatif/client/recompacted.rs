@@ -3,7 +3,7 @@
 //! result would stay small up to a compaction that would not have come there. And a window that stands made those of the log:
 //! replayed on top of them, each would be paid twice.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use crate::logs::timeline::requests::{Boundary, Timeline, Trigger};
@@ -11,17 +11,33 @@ use crate::whatif::compaction::params::{CompactionThresholds, Params, Real};
 use crate::whatif::compaction::{Compaction, CompactionTrigger};
 use crate::whatif::sim::view::{ContextView, Given, Moment, Stage, StageJournal, StageOutput};
 
-/// By chain with automatic compactions: the tokens from which on its client compacts, the least of those at which it did.
-pub type SeenTriggers = BTreeMap<u32, u64>;
-
 /// Where the client compacted by itself.
-pub fn seen_triggers(timeline: &Timeline) -> SeenTriggers {
-    let mut triggers = SeenTriggers::new();
-    for boundary in timeline.boundaries.iter().filter(|boundary| boundary.trigger == Trigger::Auto) {
-        let Some(tokens) = boundary.pre_tokens.or_else(|| context_before(timeline, boundary)) else { continue };
-        triggers.entry(boundary.chain).and_modify(|least| *least = tokens.min(*least)).or_insert(tokens);
+#[derive(Default)]
+pub struct SeenCompactions {
+    /// By chain: the tokens from which on its client compacts, the least of those at which it did.
+    triggers: BTreeMap<u32, u64>,
+    /// The segments that begin behind such compactions.
+    segments: Arc<BTreeSet<u32>>,
+}
+
+impl SeenCompactions {
+    /// The automatic compactions of a log. What a person asked for happens whatever is set.
+    pub fn of(timeline: &Timeline) -> Self {
+        let (mut triggers, mut segments) = (BTreeMap::new(), BTreeSet::new());
+        for boundary in timeline.boundaries.iter().filter(|boundary| boundary.trigger == Trigger::Auto) {
+            let Some(tokens) = boundary.pre_tokens.or_else(|| context_before(timeline, boundary)) else { continue };
+            triggers.entry(boundary.chain).and_modify(|least: &mut u64| *least = tokens.min(*least)).or_insert(tokens);
+            if timeline.chain(boundary.chain).requests.contains(&boundary.request) {
+                segments.insert(timeline.request(boundary.request).segment);
+            }
+        }
+        Self { triggers, segments: Arc::new(segments) }
     }
-    triggers
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.triggers.is_empty()
+    }
 }
 
 /// Tokens of the last context that was sent before a compaction.
@@ -33,7 +49,7 @@ fn context_before(timeline: &Timeline, boundary: &Boundary) -> Option<u64> {
 /// The stage: chains with such compactions are compacted where they reach the size of those, or that of the window if it is
 /// smaller (what they would do under a larger one the log does not say); the others by the window.
 pub struct Recompacted {
-    triggers: Arc<SeenTriggers>,
+    seen: Arc<SeenCompactions>,
     by_size: Compaction,
     by_window: Option<Compaction>,
     /// Tokens at which the window compacts.
@@ -44,7 +60,7 @@ pub struct Recompacted {
 impl Recompacted {
     /// As the client compacts by `params`; `window` are those of a window that is set. `tokens` are the sizes of [`Timeline::blocks`].
     pub fn new(
-        triggers: Arc<SeenTriggers>,
+        seen: Arc<SeenCompactions>,
         params: Params,
         window: Option<Params>,
         thresholds: &CompactionThresholds,
@@ -52,8 +68,8 @@ impl Recompacted {
     ) -> Self {
         let stage = |params| Compaction::new(params, thresholds.clone(), tokens.clone(), StageJournal::default());
         Self {
-            triggers,
-            by_size: stage(Params { real: Real::Ignore, ..params }),
+            by_size: stage(Params { real: Real::Ignore, ..params }).only(Arc::clone(&seen.segments)),
+            seen,
             window_trigger: window.as_ref().map_or(u64::MAX, |window| window.newest_trigger_tokens(thresholds)),
             by_window: window.map(stage),
             is_by_size: false,
@@ -63,7 +79,7 @@ impl Recompacted {
 
 impl Stage for Recompacted {
     fn begin(&mut self, timeline: &Timeline, chain: u32) {
-        let trigger = self.triggers.get(&chain).map(|&seen| seen.min(self.window_trigger));
+        let trigger = self.seen.triggers.get(&chain).map(|&seen| seen.min(self.window_trigger));
         self.is_by_size = trigger.is_some();
         self.by_size.set_trigger(trigger.map_or(CompactionTrigger::Never, CompactionTrigger::Tokens));
         self.by_size.begin(timeline, chain);
@@ -72,12 +88,17 @@ impl Stage for Recompacted {
 
     fn may_change(&self, timeline: &Timeline, chain: u32, largest: u64) -> bool {
         let by_window = || self.by_window.as_ref().is_some_and(|stage| stage.may_change(timeline, chain, largest));
-        self.triggers.contains_key(&chain) || by_window()
+        self.seen.triggers.contains_key(&chain) || by_window()
     }
 
     fn apply(&mut self, moment: &Moment<'_>, given: Given<'_>, view: &mut ContextView, out: &mut StageOutput) -> usize {
         match &mut self.by_window {
-            _ if self.is_by_size => self.by_size.apply(moment, given, view, out),
+            _ if self.is_by_size => {
+                let kept = self.by_size.apply(moment, given, view, out);
+                // The model takes what it took.
+                out.window = None;
+                kept
+            }
             Some(stage) => stage.apply(moment, given, view, out),
             None => {
                 view.follow(given.view, given.kept, given.kept);

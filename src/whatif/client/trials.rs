@@ -14,7 +14,7 @@ use crate::logs::timeline::requests::{Session, Timeline};
 use crate::logs::trace::{Millis, Place};
 use crate::whatif::chosen::{Policy, PolicyConfigs};
 use crate::whatif::client::capped::{Capped, Limit, LookUp, ResultLimit, carried, lookups};
-use crate::whatif::client::recompacted::{Recompacted, SeenTriggers, seen_triggers};
+use crate::whatif::client::recompacted::{Recompacted, SeenCompactions};
 use crate::whatif::client::thresholds::ClientThresholds;
 use crate::whatif::client::{KeptSides, LeverPart, LeverStudy, LeverValue, SettingSides, StudiedSession, Trial};
 use crate::whatif::compaction::carry::{Reattached, reattached};
@@ -43,7 +43,7 @@ pub struct LeverTrials<'b> {
     /// stands leaves them at their places.
     before: StandingReplay,
     before_recompacted: Option<StandingReplay>,
-    triggers: Arc<SeenTriggers>,
+    seen_compactions: Arc<SeenCompactions>,
     /// How far the log as simulated without its bill is off, by session, part and model.
     off_bill: BTreeMap<(u32, bool, Sym), Apart>,
     thresholds: ClientThresholds,
@@ -148,7 +148,7 @@ impl<'b> LeverTrials<'b> {
             standing: standing.to_vec(),
             before: StandingReplay::default(),
             before_recompacted: None,
-            triggers: Arc::new(seen_triggers(&workload.timeline)),
+            seen_compactions: Arc::new(SeenCompactions::of(&workload.timeline)),
             off_bill: BTreeMap::new(),
             thresholds: ClientThresholds::load(data)?,
             reattached: reattached(&workload.timeline, &workload.sizes, &params, &compaction),
@@ -160,7 +160,7 @@ impl<'b> LeverTrials<'b> {
         };
         let before = || {
             let compacts_at = trials.compacts_at(standing);
-            let is_asked = compacts_at == CompactsAt::Log && !trials.triggers.is_empty();
+            let is_asked = compacts_at == CompactsAt::Log && !trials.seen_compactions.is_empty();
             let recompacted = || is_asked.then(|| trials.standing_replay(CompactsAt::Size));
             rayon::join(|| trials.standing_replay(compacts_at), recompacted)
         };
@@ -241,7 +241,7 @@ impl<'b> LeverTrials<'b> {
     /// does it in place of that: neither comes on top of the compactions of the log.
     fn compacts_at(&self, settings: &[LeverValue]) -> CompactsAt {
         let moves = |setting: &LeverValue| matches!(setting, LeverValue::Result(_) | LeverValue::Window(_));
-        let is_anew = settings.iter().any(moves) && !self.triggers.is_empty();
+        let is_anew = settings.iter().any(moves) && !self.seen_compactions.is_empty();
         if is_anew { CompactsAt::Size } else { CompactsAt::Log }
     }
 
@@ -291,7 +291,7 @@ impl<'b> LeverTrials<'b> {
         let window = settings.iter().find_map(|setting| self.compaction_params(*setting));
         let params = self.params.as_client(&self.compaction.client);
         let params = CompactionParams { reattach_tokens: self.reattached.tokens, ..params };
-        Box::new(Recompacted::new(Arc::clone(&self.triggers), params, window, &self.compaction, &self.tokens))
+        Box::new(Recompacted::new(Arc::clone(&self.seen_compactions), params, window, &self.compaction, &self.tokens))
     }
 
     /// Session of a request, and whether it is of a main thread.

@@ -16,6 +16,7 @@ pub mod real;
 pub mod splice;
 pub mod tables;
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use rayon::prelude::*;
@@ -71,6 +72,8 @@ pub struct Compaction {
     params: Params,
     thresholds: CompactionThresholds,
     trigger: CompactionTrigger,
+    /// Segments that begin behind the compactions that are taken out if those of the log are ignored; none: all.
+    only: Option<Arc<BTreeSet<u32>>>,
     tokens: Arc<[u32]>,
     journal: StageJournal<CompactionAttempt>,
     chain: ChainState,
@@ -116,6 +119,7 @@ impl Compaction {
             params,
             thresholds,
             trigger: CompactionTrigger::Params,
+            only: None,
             tokens,
             journal,
             chain: ChainState::default(),
@@ -137,12 +141,24 @@ impl Compaction {
         self.trigger = trigger;
     }
 
+    /// The same that takes out of the log's compactions only those behind which these segments begin.
+    #[must_use]
+    pub fn only(self, segments: Arc<BTreeSet<u32>>) -> Self {
+        Self { only: Some(segments), ..self }
+    }
+
+    /// Whether the compaction of the log behind which a segment begins is taken out.
+    fn takes_out(&self, segment: u32) -> bool {
+        self.params.real == Real::Ignore && self.only.as_ref().is_none_or(|only| only.contains(&segment))
+    }
+
     /// Tokens that this request would have in its context. Where a segment begins, that is not what was sent before and
     /// what came since: the conversation went back, or something went.
     fn context_tokens(&self, moment: &Moment<'_>, view: &ContextView) -> u64 {
         let requests = &moment.timeline.requests;
         let segment = |request: u32| requests[request as usize].segment;
-        let is_joined = self.params.real == Real::Ignore && !splice::goes_on(moment.timeline, segment(moment.request));
+        let own = segment(moment.request);
+        let is_joined = self.takes_out(own) && !splice::goes_on(moment.timeline, own);
         match (moment.sent_before, self.chain.last) {
             (Some(before), Some(last)) if segment(last) == segment(moment.request) || is_joined => {
                 before + fresh_tokens(moment, last, view)
@@ -304,7 +320,8 @@ impl Stage for Compaction {
         let mut kept = if self.params.real == Real::Ignore {
             out.window = Some(self.params.window);
             let mut splice = std::mem::take(&mut self.chain.splice);
-            let kept = splice.apply(moment.timeline, moment.request, &self.tokens, given);
+            let takes_out = self.takes_out(moment.timeline.request(moment.request).segment);
+            let kept = splice.apply((moment.timeline, moment.request), takes_out, &self.tokens, given);
             let kept = self.cut(moment, Given { view: &splice.joined, kept }, view);
             self.chain.splice = splice;
             kept

@@ -35,16 +35,24 @@ struct Joint {
 }
 
 impl Splice {
-    /// Puts what came before the log's compactions in front of what is given for a request. `tokens` are the sizes of
+    /// Puts what came before the log's compactions in front of what is given for a request; `takes_out` says of the one that opens
+    /// the segment of the request whether it is taken out, else the context begins anew. `tokens` are the sizes of
     /// [`Timeline::blocks`]. Returns how many leading items stayed.
-    pub fn apply(&mut self, timeline: &Timeline, request: u32, tokens: &[u32], given: Given<'_>) -> usize {
+    pub fn apply(
+        &mut self,
+        (timeline, request): (&Timeline, u32),
+        takes_out: bool,
+        tokens: &[u32],
+        given: Given<'_>,
+    ) -> usize {
         let segment = timeline.request(request).segment;
         let now = [segment, root_of(timeline, segment)];
         let [_, root] = now;
         let before = self.seen.replace(now);
         let is_new = before.is_none_or(|[last, _]| last != segment);
         if is_new && root == segment && timeline.segments[segment as usize].cause == SegmentCause::Compaction {
-            let joint = before.and_then(|_| self.joint(timeline, segment, tokens)).unwrap_or_default();
+            let joint = before.filter(|_| takes_out).and_then(|_| self.joint(timeline, segment, tokens));
+            let joint = joint.unwrap_or_default();
             self.joints.insert(segment, joint);
         }
         let mut none = Joint::default();
