@@ -123,7 +123,9 @@ fn words(args: &Args, telling: &Telling<'_>, finding: &BillFinding, context: &mu
     sessions(telling, finding).write(out, form, width)?;
     if !finding.source.is_empty() {
         let from = match finding.basis {
-            FindingBasis::Replayed => "The same window replayed by itself, on top of the compactions of the log, and without a price for what breaks",
+            FindingBasis::Replayed => {
+                "The same window replayed by itself, on top of the compactions of the log, and without a price for what breaks"
+            }
             _ => "More about it",
         };
         write!(out, "\n{}", paragraph("", &format!("{from}: {}", told.source), width))?;

@@ -127,10 +127,12 @@ pub fn behind_gateway(
     let is_elsewhere_in = |places: ClaudePlaces| {
         layers.in_project(&places).is_some_and(|there| needs.is_elsewhere(&there).unwrap_or_default())
     };
-    let place = match () {
-        () if needs.is_elsewhere(layers)? => "",
-        () if projects.into_iter().any(is_elsewhere_in) => " in some projects",
-        () => return Ok(None),
+    let place = if needs.is_elsewhere(layers)? {
+        ""
+    } else if projects.into_iter().any(is_elsewhere_in) {
+        " in some projects"
+    } else {
+        return Ok(None);
     };
     Ok(Some(format!(
         "{} is another address{place}: 1h acts there only if that gateway passes `anthropic-beta` on, and the Claude apps gateway \
