@@ -111,7 +111,7 @@ impl ProposalGate {
     }
 }
 
-/// Configurations with some of what is proposed, as they are replayed. Each is made once: what one question leaves out the next
+/// Configurations with some of what is proposed, as they are replayed. They are remembered: what one question leaves out the next
 /// one mostly leaves out too.
 struct Proposed<'b> {
     file: &'b SettingsFile,
@@ -137,12 +137,17 @@ impl<'b> Proposed<'b> {
         if let Some(made) = known().get(members) {
             return Ok(Arc::clone(made));
         }
+        let made = Arc::new(self.made(members)?);
+        known().insert(members.to_vec(), Arc::clone(&made));
+        Ok(made)
+    }
+
+    /// The same, made anew and not remembered.
+    fn made(&self, members: &[usize]) -> Result<Scenario> {
         let mut changes = changes(self.findings, members);
         let hidden = hidden(self.file, changes.iter().map(|(key, _)| key), self.annotations);
         changes.extend(hidden.into_iter().map(|(key, value, _)| (key, value)));
-        let made = Arc::new(self.input.scenario(&what_if(self.file, &changes)?));
-        known().insert(members.to_vec(), Arc::clone(&made));
-        Ok(made)
+        Ok(self.input.scenario(&what_if(self.file, &changes)?))
     }
 }
 
@@ -260,7 +265,7 @@ impl<'b> ProposalReplay<'b> {
     fn is_idle(&self, made: &[usize], (group, member): (usize, usize), wanted: &Scenario) -> bool {
         let kept = |other: usize| self.groups[other].iter().filter(move |&&one| (other, one) != (group, member));
         let rest = self.written.iter().chain(made.iter().flat_map(|&other| kept(other))).copied().collect::<Vec<_>>();
-        self.proposed.scenario(&rest).is_ok_and(|rest| wanted.is_same(&rest))
+        self.proposed.made(&rest).is_ok_and(|rest| wanted.is_same(&rest))
     }
 
     /// The responses as they are handled with the proposals of some groups.

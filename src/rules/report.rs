@@ -134,9 +134,8 @@ pub fn brief_words(forecast: &BillForecast) -> String {
     let ends = [forecast.upper, forecast.lower].map(share).map(|end| end.trim_end_matches(" %").to_owned());
     let interval = format!("[{} %]", ends.join(" … "));
     let of_bill = share(forecast.of_bill);
-    // A part that is all of the bill is the same share of it; but calls that sum contexts up are simulated, and in no bill.
-    let apart_max = if forecast.part == "all" { 0.005 } else { 1e-9 };
-    if (forecast.change - forecast.of_bill).abs() < apart_max {
+    // A part that is all of the bill is the same share of it.
+    if (forecast.change - forecast.of_bill).abs() < 1e-9 {
         let sessions = counted(forecast.sessions, "later session");
         return format!("{of_bill} of the bill of the {sessions} saved {interval}, replayed");
     }

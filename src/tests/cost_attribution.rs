@@ -428,7 +428,7 @@ fn billed(timeline: &Timeline) -> (Spent, Cost) {
             uncached: usage.input,
             output: usage.output,
         };
-        let tariff = Tariff::new(&prices, &timeline.names);
+        let tariff = Tariff::new(prices, &timeline.names);
         all.0 += spent;
         all.1 += tariff.cost(request.model, request.start, &spent);
     }

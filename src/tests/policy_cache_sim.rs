@@ -323,7 +323,7 @@ fn a_fork_reads_what_was_sent_to_its_original_as_far_as_it_begins_so() {
     log.agent("fork").back_to(0).human(400).ask(60_000, 350, 0);
     let timeline = log.done();
     let (cache_rules, sizes, prices) = (CacheRules::shipped(), anchored_sizes(&timeline), Prices::shipped());
-    let simulator = Simulator::new(&timeline, &sizes, &cache_rules, &prices);
+    let simulator = Simulator::new(&timeline, &sizes, cache_rules, prices);
     let read = |chains| {
         let stage: Box<dyn Stage> = Box::new(Halved { chains, is_halved: false });
         reads_and_writes(&simulator.run(simulator.chains(), &mut [stage], None))[1].0
@@ -417,7 +417,7 @@ fn a_stage_that_changes_the_head_leaves_only_the_static_prefix() {
     }
     let timeline = log.done();
     let (cache_rules, prices, sizes) = (CacheRules::shipped(), Prices::shipped(), anchored_sizes(&timeline));
-    let simulator = Simulator::new(&timeline, &sizes, &cache_rules, &prices);
+    let simulator = Simulator::new(&timeline, &sizes, cache_rules, prices);
     let mut stages: Vec<Box<dyn Stage>> = vec![Box::new(Newest(2))];
     let run = simulator.run(0..1, &mut stages, None);
     let still = simulator.priors[5].still;
@@ -587,7 +587,7 @@ proptest! {
     #[test]
     fn parts_put_together_are_the_whole(timeline in stories(), cut in 0_u32..4) {
         let (cache_rules, prices, sizes) = (CacheRules::shipped(), Prices::shipped(), anchored_sizes(&timeline));
-        let simulator = Simulator::new(&timeline, &sizes, &cache_rules, &prices);
+        let simulator = Simulator::new(&timeline, &sizes, cache_rules, prices);
         let all = timeline.chains.len() as u32;
         let cut = cut.min(all);
         let mut parts = simulator.run(0..cut, &mut [], None);
@@ -604,7 +604,7 @@ proptest! {
         let mut cache_rules = CacheRules::shipped().clone();
         cache_rules.params.layout = layout;
         let (prices, sizes) = (Prices::shipped(), anchored_sizes(&timeline));
-        let simulator = Simulator::new(&timeline, &sizes, &cache_rules, &prices);
+        let simulator = Simulator::new(&timeline, &sizes, &cache_rules, prices);
         let mut stages: Vec<Box<dyn Stage>> = vec![Box::new(Idle)];
         prop_assert_eq!(simulator.run(0..timeline.chains.len() as u32, &mut stages, None), simulator.baseline());
     }
@@ -613,7 +613,7 @@ proptest! {
     #[test]
     fn two_chains_never_share_more_than_the_static_prefix(timeline in stories()) {
         let (cache_rules, prices, sizes) = (CacheRules::shipped(), Prices::shipped(), anchored_sizes(&timeline));
-        let simulator = Simulator::new(&timeline, &sizes, &cache_rules, &prices);
+        let simulator = Simulator::new(&timeline, &sizes, cache_rules, prices);
         let run = simulator.baseline();
         for chain in &timeline.chains {
             let first = run.requests.iter().find(|priced| chain.requests.contains(&priced.request)).unwrap();

@@ -65,7 +65,7 @@ fn a_call_to_another_model_has_its_price_and_counts_as_input_of_the_first() {
     let models = ["claude-opus-4-5-20251101", "claude-haiku-4.5", "gpt-9"];
     let [opus, haiku, other] = models.map(|model| names.intern(model));
     let prices = Prices::shipped();
-    let tariff = Tariff::new(&prices, &names);
+    let tariff = Tariff::new(prices, &names);
     let spent = Spent { uncached: 1_000, output: 100, ..Spent::default() };
     let call = |model, asked| tariff.cost_of_call(model, asked, NOON, &spent);
     assert_eq!(call(opus, None), tariff.cost(opus, NOON, &spent));

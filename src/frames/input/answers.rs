@@ -35,7 +35,7 @@ impl Input {
     /// The values of every call of a history of this input. Rows are let go of before values are loaded: they take as much room.
     pub fn values(&mut self, history: &History) -> CallValues {
         if !std::mem::replace(&mut self.taken_down.values, true) {
-            self.corpus = None;
+            (self.corpus, self.blocks) = (None, None);
         }
         // Of a window they were not found: which calls it has decides where values are looked for.
         let found = self.blocks.take().filter(|found| found.calls() == history.calls.len());

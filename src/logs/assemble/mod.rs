@@ -36,8 +36,12 @@ use crate::logs::values::CallBlocks;
 /// Rows of so many calls are dropped before their memory is given back: to look for what is free takes its time.
 const CALLS_AT_ONCE: usize = 1 << 16;
 
-/// Families of so many rows of calls are put together side by side: until they are joined, their histories are in memory twice.
-const CALLS_TOGETHER: usize = 1 << 13;
+/// Families of so many rows of calls and messages are put together side by side: until they are joined, their histories are in
+/// memory twice.
+#[cfg(not(test))]
+const ROWS_TOGETHER: usize = 1 << 14;
+#[cfg(test)]
+const ROWS_TOGETHER: usize = 8;
 
 /// What may be done with the rows of a log of which a history was made.
 pub type LetGo<'a> = &'a (dyn Fn(&mut FileRows) + Sync);
@@ -98,10 +102,11 @@ impl Assembly {
     pub fn add(&mut self, corpus: &mut Corpus, families: &[Vec<usize>], let_go: LetGo<'_>) {
         let mut rest = families;
         while !rest.is_empty() {
-            let mut calls = 0;
+            let mut rows = 0;
             let fit = |family: &&Vec<usize>| {
-                calls += family.iter().map(|&log| corpus.files[self.logs[log].0].rows.calls.len()).sum::<usize>();
-                calls <= CALLS_TOGETHER
+                let of_logs = family.iter().map(|&log| &corpus.files[self.logs[log].0].rows);
+                rows += of_logs.map(|log| log.calls.len() + log.messages.len()).sum::<usize>();
+                rows <= ROWS_TOGETHER
             };
             let some;
             (some, rest) = rest.split_at(rest.iter().take_while(fit).count().max(1));

@@ -47,7 +47,10 @@ pub struct Thresholds {
 }
 
 /// Chains that are read side by side: what is known of each is in memory until it was counted.
+#[cfg(not(test))]
 const CHAINS_AT_ONCE: usize = 64;
+#[cfg(test)]
+const CHAINS_AT_ONCE: usize = 2;
 
 /// What a value may pass from and to.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]

@@ -292,8 +292,12 @@ pub(super) fn forecast(
     let later = || study.concerned(tried, false);
     let pairs: Vec<(f64, f64)> = later().map(|(_, sides)| (measure(&sides.before), measure(&sides.after))).collect();
     let drawn = Drawn::new(&pairs, resampling)?;
-    let bill: f64 =
+    let mut bill: f64 =
         study.sessions.iter().filter(|seen| seen.is_earlier == Some(false)).map(|seen| measure(&seen.cost)).sum();
+    if part == LeverPart::All {
+        // Where compactions are placed anew, what sessions cost before is simulated so as well.
+        bill += later().map(|(seen, sides)| measure(&sides.before) - measure(&seen.cost)).sum::<f64>();
+    }
     let saved = measure(&all.after) - measure(&all.before);
     let thousand = all.requests.max(1) as f64 / 1_000.0;
     let times = || later().map(|(seen, _)| seen);

@@ -25,7 +25,8 @@ impl SeenCompactions {
     pub fn of(timeline: &Timeline) -> Self {
         let (mut triggers, mut segments) = (BTreeMap::new(), BTreeSet::new());
         for boundary in timeline.boundaries.iter().filter(|boundary| boundary.trigger == Trigger::Auto) {
-            let Some(tokens) = boundary.pre_tokens.or_else(|| context_before(timeline, boundary)) else { continue };
+            // What the client says of it holds results that were not sent yet; it is no less than what was sent.
+            let Some(tokens) = boundary.pre_tokens.max(context_before(timeline, boundary)) else { continue };
             triggers.entry(boundary.chain).and_modify(|least: &mut u64| *least = tokens.min(*least)).or_insert(tokens);
             if timeline.chain(boundary.chain).requests.contains(&boundary.request) {
                 segments.insert(timeline.request(boundary.request).segment);

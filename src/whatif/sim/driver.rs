@@ -449,7 +449,12 @@ impl<'a, 'r, 'b> Driver<'a, 'r, 'b> {
         let cause = self.simulator.timeline.segments[request.segment as usize].cause;
         let has = |marks: Marks| request.marks.has(marks);
         let is_shorter = self.simulator.sizes.gone.contains_key(&index);
-        if has(Marks::MICROCOMPACTION) || (opens && cause == SegmentCause::Compaction) {
+        let is_compacted = opens && cause == SegmentCause::Compaction;
+        // A stage took it out: all that was sent before still stands.
+        if is_compacted && !self.is_plain && self.equal == self.had {
+            return ContextChange::Grown;
+        }
+        if has(Marks::MICROCOMPACTION) || is_compacted {
             return ContextChange::Rewritten;
         }
         if !is_shorter || (opens && cause == SegmentCause::Rewind) {
