@@ -1,8 +1,9 @@
 //! The log as if its own compactions had not been: what stood before them stays, and what they brought is left out.
 //!
 //! Left out are the summary and what came with it unasked (injected texts, the residual of the first request). What the
-//! person wrote and what tools gave back stays. The last output before a compaction was never measured by a next
-//! request, so its size is an estimate.
+//! person wrote and what tools gave back stays, but for results that came in behind the last request before a compaction:
+//! no request was sent them. The last output before a compaction was never measured by a next request, so its size is an
+//! estimate.
 //!
 //! And where the part of a context begins that a virtual compaction keeps.
 

@@ -209,15 +209,11 @@ impl Worth {
 
 /// Why such a share of the bill is not enough to build what saves it, by a simulation that is so much off the bill; none if it is.
 pub fn why_not(saved: f64, error: f64, worth_percent_min: f64) -> Option<String> {
-    match () {
-        () if 100.0 * saved < worth_percent_min => {
-            Some(format!("less than {worth_percent_min} % of the bill, so it does not pay to build one"))
-        }
-        () if saved <= error => Some(
-            "no more than the simulation is off the bill, so it is not clear whether it pays to build one".to_owned(),
-        ),
-        () => None,
+    if 100.0 * saved < worth_percent_min {
+        return Some(format!("less than {worth_percent_min} % of the bill, so it does not pay to build one"));
     }
+    let unclear = "no more than the simulation is off the bill, so it is not clear whether it pays to build one";
+    (saved <= error).then(|| unclear.to_owned())
 }
 
 fn with_article(name: &str) -> String {
